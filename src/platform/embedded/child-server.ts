@@ -1,0 +1,223 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { TaskledgerError } from '../../domain/errors.ts';
+import { describeProcess } from './process-info.ts';
+
+/**
+ * A server started as a child. It gets a session of its own, so Ctrl+C in a terminal reaches the owner alone and
+ * the owner decides the order of stopping. Should the owner die without stopping it (SIGKILL, a crash), a small
+ * shell process notices that the owner's end of a pipe has closed and stops the server in its place.
+ */
+export interface ChildServer {
+  readonly pid: number;
+  readonly logFile: string;
+  /** Settles when the process has ended, for whatever reason. */
+  readonly exited: Promise<Exit>;
+  /** Asks it to stop, kills it after the grace time, and waits until it is gone. Twice is fine. */
+  stop(): Promise<void>;
+  /** Sends a signal (SIGKILL unless named) and, when the signal ends processes, waits until it is gone. */
+  kill(signal?: NodeJS.Signals): Promise<void>;
+}
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+export interface ChildServerOptions {
+  /** For messages: "nats-server", "postgres". */
+  readonly name: string;
+  readonly bin: string;
+  readonly args: readonly string[];
+  /** Where the record of who owns the server is kept; one server a folder. */
+  readonly dir: string;
+  readonly logFile: string;
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly user?: { readonly uid: number; readonly gid: number } | undefined;
+  /** The signal for an orderly stop. */
+  readonly stopSignal: NodeJS.Signals;
+  /** How long an orderly stop may take before SIGKILL, in ms. */
+  readonly stopTimeoutMs?: number;
+}
+
+interface OwnerRecord {
+  readonly pid: number;
+  readonly startedAt: string;
+  readonly ownerPid: number;
+  readonly ownerStartedAt: string;
+}
+
+const recordFile = (dir: string): string => join(dir, 'server.json');
+
+/** Line 1: the pid to watch. Line 2, if it ever comes: the owner has seen the server's end. End of input: the owner is gone. */
+const WATCHDOG = `
+read -r pid || exit 0
+read -r verdict && exit 0
+kill -"$1" "$pid" 2>/dev/null || exit 0
+n=0
+while kill -0 "$pid" 2>/dev/null; do
+  [ "$n" -ge 100 ] && kill -KILL "$pid" 2>/dev/null
+  n=$((n + 1))
+  sleep 0.1
+done`;
+
+/** @throws TaskledgerError `server_start_failed` when the program cannot be started at all */
+export async function launchServer(options: ChildServerOptions): Promise<ChildServer> {
+  const { name, bin, args, dir, logFile, stopSignal, stopTimeoutMs = 10_000 } = options;
+  await mkdir(dirname(logFile), { recursive: true });
+  const watchdog = spawnWatchdog(stopSignal);
+  const log = openSync(logFile, 'a');
+  const child = spawn(bin, args, {
+    detached: true,
+    stdio: ['ignore', log, log],
+    cwd: options.cwd ?? '/',
+    ...(options.env && { env: options.env }),
+    ...options.user,
+  });
+  closeSync(log);
+  const { pid } = child;
+  if (pid === undefined) {
+    watchdog.release();
+    const reason = await new Promise<string>((resolve) =>
+      child.once('error', (error) => resolve(error.message)),
+    );
+    throw new TaskledgerError('server_start_failed', { server: name, reason, logFile });
+  }
+  watchdog.watch(pid);
+  const exited = whenExited(child).finally(() => watchdog.release());
+  await writeRecord(dir, pid);
+
+  const kill = async (signal: NodeJS.Signals = 'SIGKILL'): Promise<void> => {
+    if (!sendSignal(pid, child, signal)) return;
+    if (signal === 'SIGKILL' || signal === 'SIGTERM' || signal === 'SIGINT') await exited;
+  };
+  let stopping: Promise<void> | undefined;
+  const stopOnce = async (): Promise<void> => {
+    if (sendSignal(pid, child, stopSignal)) {
+      // A stopped (SIGSTOP) process would never see the request.
+      sendSignal(pid, child, 'SIGCONT');
+      const timer = setTimeout(() => sendSignal(pid, child, 'SIGKILL'), stopTimeoutMs);
+      await exited;
+      clearTimeout(timer);
+    }
+    await rm(recordFile(dir), { force: true });
+  };
+  return { pid, logFile, exited, kill, stop: () => (stopping ??= stopOnce()) };
+}
+
+function whenExited(child: ChildProcess): Promise<Exit> {
+  return new Promise((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })));
+}
+
+/** `false` when the child has already ended, so that a signal can never reach a stranger under the same pid. */
+function sendSignal(pid: number, child: ChildProcess, signal: NodeJS.Signals): boolean {
+  if (child.exitCode !== null || child.signalCode !== null) return false;
+  try {
+    return process.kill(pid, signal);
+  } catch {
+    return false;
+  }
+}
+
+function spawnWatchdog(stopSignal: NodeJS.Signals): { watch(pid: number): void; release(): void } {
+  const shell = spawn('/bin/sh', ['-c', WATCHDOG, 'watchdog', stopSignal.replace('SIG', '')], {
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+    cwd: '/',
+  });
+  // Without a shell the server still runs; only the death of its owner would go unnoticed.
+  shell.on('error', () => {});
+  shell.stdin.on('error', () => {});
+  shell.unref();
+  return {
+    watch: (pid) => void shell.stdin.write(`${pid}\n`),
+    release: () => void shell.stdin.end('released\n'),
+  };
+}
+
+async function writeRecord(dir: string, pid: number): Promise<void> {
+  const [server, owner] = await Promise.all([describeProcess(pid), describeProcess(process.pid)]);
+  if (server === undefined) return;
+  const record: OwnerRecord = {
+    pid,
+    startedAt: server.startedAt,
+    ownerPid: process.pid,
+    ownerStartedAt: owner?.startedAt ?? '',
+  };
+  await writeFile(recordFile(dir), JSON.stringify(record));
+}
+
+export interface Reclaim {
+  readonly name: string;
+  readonly dir: string;
+  readonly stopSignal: NodeJS.Signals;
+  readonly log: (line: string) => void;
+}
+
+/**
+ * Makes sure that no server from an earlier run still uses `dir`: one whose owner is dead is stopped.
+ * @throws TaskledgerError `server_in_use` when its owner is alive
+ */
+export async function reclaimFolder({ name, dir, stopSignal, log }: Reclaim): Promise<void> {
+  const record = await readRecord(dir);
+  if (record === undefined) return;
+  const server = await describeProcess(record.pid);
+  if (server?.startedAt === record.startedAt) {
+    const owner = await describeProcess(record.ownerPid);
+    if (owner?.startedAt === record.ownerStartedAt) {
+      throw new TaskledgerError('server_in_use', {
+        dir,
+        server: name,
+        pid: record.pid,
+        ownerPid: record.ownerPid,
+      });
+    }
+    log(`Stopping ${name} (pid ${record.pid}) left over from an earlier run.`);
+    await stopStranger(record, stopSignal);
+  }
+  await rm(recordFile(dir), { force: true });
+}
+
+async function readRecord(dir: string): Promise<OwnerRecord | undefined> {
+  try {
+    const value: unknown = JSON.parse(await readFile(recordFile(dir), 'utf8'));
+    return isOwnerRecord(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const isOwnerRecord = (value: unknown): value is OwnerRecord =>
+  typeof value === 'object' &&
+  value !== null &&
+  'pid' in value &&
+  typeof value.pid === 'number' &&
+  'startedAt' in value &&
+  typeof value.startedAt === 'string' &&
+  'ownerPid' in value &&
+  typeof value.ownerPid === 'number' &&
+  'ownerStartedAt' in value &&
+  typeof value.ownerStartedAt === 'string';
+
+async function stopStranger({ pid, startedAt }: OwnerRecord, stopSignal: NodeJS.Signals): Promise<void> {
+  const isThere = async (): Promise<boolean> => (await describeProcess(pid))?.startedAt === startedAt;
+  for (const [signal, waitMs] of [
+    [stopSignal, 10_000],
+    ['SIGKILL', 5_000],
+  ] as const) {
+    process.kill(pid, signal);
+    for (const deadline = Date.now() + waitMs; Date.now() < deadline; await delay(50)) {
+      if (!(await isThere())) return;
+    }
+  }
+}
+
+/** The last lines of a log file, for an error message. */
+export async function logTail(logFile: string, lines = 12): Promise<string> {
+  const text = await readFile(logFile, 'utf8').catch(() => '');
+  return text.trimEnd().split('\n').slice(-lines).join('\n');
+}

@@ -1,0 +1,137 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { jetstreamManager } from '@nats-io/jetstream';
+import { connect } from '@nats-io/transport-node';
+import { TaskledgerError } from '../../domain/errors.ts';
+import { type Exit, launchServer, logTail, reclaimFolder } from './child-server.ts';
+import { freePort } from './ports.ts';
+
+const HOST = '127.0.0.1';
+const MAX_PAYLOAD_BYTES = 1024 * 1024;
+const START_TIMEOUT_MS = 30_000;
+/** A free port may be taken by somebody else before the server binds it. */
+const PORT_ATTEMPTS = 3;
+
+export interface NatsServerOptions {
+  /** The nats-server program. */
+  readonly bin: string;
+  /** Holds the configuration, the log and the JetStream store; created when missing. */
+  readonly dir: string;
+  /** A free one when absent or 0. */
+  readonly port?: number;
+  /** The server's name in its cluster; must stay the same over restarts. */
+  readonly name?: string;
+  /** Port of the HTTP monitoring endpoint; none when absent, a free one when 0. */
+  readonly monitor?: number;
+  /** `routes` are the cluster ports of all members. */
+  readonly cluster?: { readonly name: string; readonly port: number; readonly routes: readonly number[] };
+  readonly maxPayload?: number;
+  /** JetStream `sync_interval`: `always`, or a duration such as `2m`, the server's default. */
+  readonly syncInterval?: string;
+  readonly log?: (line: string) => void;
+}
+
+export interface NatsServer {
+  readonly url: string;
+  readonly port: number;
+  /** Base URL of the monitoring endpoint, when asked for. */
+  readonly monitorUrl: string | undefined;
+  readonly pid: number;
+  readonly logFile: string;
+  readonly exited: Promise<Exit>;
+  /** Orderly stop; waits until the process is gone. */
+  stop(): Promise<void>;
+  /** SIGKILL unless named otherwise; SIGSTOP and SIGCONT freeze and thaw it. */
+  kill(signal?: NodeJS.Signals): Promise<void>;
+}
+
+/**
+ * Starts a nats-server with JetStream and waits until JetStream answers (for a member of a cluster: until the port
+ * answers, because JetStream cannot before a quorum is up).
+ * @throws TaskledgerError `server_start_failed`, `server_in_use`
+ */
+export async function startNatsServer(options: NatsServerOptions): Promise<NatsServer> {
+  const { dir, log = () => {} } = options;
+  await mkdir(dir, { recursive: true });
+  await reclaimFolder({ name: 'nats-server', dir, stopSignal: 'SIGTERM', log });
+  const mayChoose = options.port === undefined || options.port === 0;
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await launch(options);
+    } catch (error) {
+      const portTaken = error instanceof TaskledgerError && error.message.includes('address already in use');
+      if (!portTaken || !mayChoose || attempt === PORT_ATTEMPTS) throw error;
+    }
+  }
+}
+
+async function launch(options: NatsServerOptions): Promise<NatsServer> {
+  const port = options.port || (await freePort());
+  const monitor = options.monitor === 0 ? await freePort() : options.monitor;
+  const configFile = join(options.dir, 'nats.conf');
+  const logFile = join(options.dir, 'nats-server.log');
+  await writeFile(configFile, configText({ ...options, port, monitor }));
+  const child = await launchServer({
+    name: 'nats-server',
+    bin: options.bin,
+    args: ['--config', configFile],
+    dir: options.dir,
+    logFile,
+    stopSignal: 'SIGTERM',
+  });
+  const url = `nats://${HOST}:${port}`;
+  let exit: Exit | undefined;
+  void child.exited.then((value) => {
+    exit = value;
+  });
+  const failure = async (reason: string): Promise<TaskledgerError> =>
+    new TaskledgerError('server_start_failed', { server: 'nats-server', reason: `${reason}\n${await logTail(logFile)}`, logFile });
+
+  for (const deadline = Date.now() + START_TIMEOUT_MS; ; await delay(20)) {
+    if (exit !== undefined) throw await failure(`it ended with code ${exit.code ?? exit.signal}`);
+    const problem = await notReadyYet(url, options.cluster === undefined);
+    if (problem === undefined) break;
+    if (Date.now() > deadline) {
+      await child.stop();
+      throw await failure(problem);
+    }
+  }
+  const { pid, exited, stop, kill } = child;
+  return { url, port, monitorUrl: monitor === undefined ? undefined : `http://${HOST}:${monitor}`, pid, logFile, exited, stop, kill };
+}
+
+/** Why the server cannot be used yet. */
+async function notReadyYet(url: string, withJetStream: boolean): Promise<string | undefined> {
+  try {
+    const connection = await connect({ servers: url, reconnect: false, timeout: 1_000 });
+    try {
+      if (withJetStream) await (await jetstreamManager(connection, { timeout: 1_000 })).getAccountInfo();
+    } finally {
+      await connection.close();
+    }
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+type ConfigInput = Omit<NatsServerOptions, 'monitor'> & { readonly port: number; readonly monitor: number | undefined };
+
+function configText({ dir, port, name, monitor, cluster, maxPayload, syncInterval }: ConfigInput): string {
+  const lines = [
+    `server_name: ${JSON.stringify(name ?? 'taskledger')}`,
+    `listen: "${HOST}:${port}"`,
+    `max_payload: ${maxPayload ?? MAX_PAYLOAD_BYTES}`,
+    'jetstream {',
+    `  store_dir: ${JSON.stringify(join(dir, 'store'))}`,
+    ...(syncInterval === undefined ? [] : [`  sync_interval: ${JSON.stringify(syncInterval)}`]),
+    '}',
+    ...(monitor === undefined ? [] : [`http: "${HOST}:${monitor}"`]),
+  ];
+  if (cluster !== undefined) {
+    const routes = cluster.routes.map((route) => `"nats://${HOST}:${route}"`).join(', ');
+    lines.push('cluster {', `  name: ${JSON.stringify(cluster.name)}`, `  listen: "${HOST}:${cluster.port}"`, `  routes: [${routes}]`, '}');
+  }
+  return `${lines.join('\n')}\n`;
+}
