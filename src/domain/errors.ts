@@ -13,71 +13,271 @@ export interface ErrorEntry {
   readonly fix: string;
 }
 
-const entry = (status: number, retryable: boolean, message: string, fix: string): ErrorEntry => ({ status, retryable, message, fix });
+const entry = (status: number, retryable: boolean, message: string, fix: string): ErrorEntry => ({
+  status,
+  retryable,
+  message,
+  fix,
+});
 
 export const catalogue = {
   // Requests
   request_invalid: entry(400, false, '{reason}', 'Correct the field and send the request again.'),
-  name_invalid: entry(400, false, '{field} {value} is not a valid name', 'Use 1 to 63 of a-z, 0-9, "_" and "-", starting with a letter or a digit.'),
-  payload_not_json: entry(400, false, 'The body is not valid JSON: {reason}', 'Send one JSON document encoded as UTF-8.'),
-  payload_too_large: entry(413, false, '{field} has {bytes} bytes; the limit is {limit}', 'Store the content elsewhere and submit a reference, or raise intake.maxPayloadBytes.'),
+  name_invalid: entry(
+    400,
+    false,
+    '{field} {value} is not a valid name',
+    'Use 1 to 63 of a-z, 0-9, "_" and "-", starting with a letter or a digit.',
+  ),
+  payload_not_json: entry(
+    400,
+    false,
+    'The body is not valid JSON: {reason}',
+    'Send one JSON document encoded as UTF-8.',
+  ),
+  payload_too_large: entry(
+    413,
+    false,
+    '{field} has {bytes} bytes; the limit is {limit}',
+    'Store the content elsewhere and submit a reference, or raise intake.maxPayloadBytes.',
+  ),
   payload_too_deep: entry(400, false, '{field} is nested deeper than {limit} levels', 'Flatten the payload.'),
-  payload_has_nul: entry(400, false, '{field} contains a NUL character (\\u0000), which Postgres cannot store', 'Remove the NUL character, or encode binary content as base64.'),
-  run_at_invalid: entry(400, false, '{field} {value} is not a time', 'Use an ISO 8601 instant with a zone such as 2026-01-31T09:30:00Z, or milliseconds since 1970.'),
-  batch_too_large: entry(400, false, 'The batch has {count} tasks; the limit is {limit}', 'Send smaller batches.'),
-  unsupported_media_type: entry(415, false, 'Content type {value} is not supported', 'Send application/json.'),
+  payload_has_nul: entry(
+    400,
+    false,
+    '{field} contains a NUL character (\\u0000), which Postgres cannot store',
+    'Remove the NUL character, or encode binary content as base64.',
+  ),
+  run_at_invalid: entry(
+    400,
+    false,
+    '{field} {value} is not a time',
+    'Use an ISO 8601 instant with a zone such as 2026-01-31T09:30:00Z, or milliseconds since 1970.',
+  ),
+  batch_too_large: entry(
+    400,
+    false,
+    'The batch has {count} tasks; the limit is {limit}',
+    'Send smaller batches.',
+  ),
+  unsupported_media_type: entry(
+    415,
+    false,
+    'Content type {value} is not supported',
+    'Send application/json.',
+  ),
   route_not_found: entry(404, false, 'No route {method} {path}', 'See /docs for the routes.'),
   method_not_allowed: entry(405, false, '{method} is not allowed on {path}', 'See /docs for the routes.'),
 
   // Who may
   key_missing: entry(401, false, 'No API key was sent', 'Send "Authorization: Bearer <key>".'),
-  key_invalid: entry(401, false, 'The API key is not known or was revoked', 'Check the key, or create one with "taskledger key create".'),
+  key_invalid: entry(
+    401,
+    false,
+    'The API key is not known or was revoked',
+    'Check the key, or create one with "taskledger key create".',
+  ),
   scope_missing: entry(403, false, 'The API key lacks the scope "{scope}"', 'Use a key with this scope.'),
-  tenant_forbidden: entry(403, false, 'The API key does not belong to tenant {tenant}', 'Use a key of that tenant.'),
-  tenant_unknown: entry(404, false, 'Tenant {tenant} does not exist', 'Create it with "taskledger tenant create".'),
+  tenant_forbidden: entry(
+    403,
+    false,
+    'The API key does not belong to tenant {tenant}',
+    'Use a key of that tenant.',
+  ),
+  tenant_unknown: entry(
+    404,
+    false,
+    'Tenant {tenant} does not exist',
+    'Create it with "taskledger tenant create".',
+  ),
 
   // Submission
-  idempotency_conflict: entry(409, false, 'Task {taskId} exists with another payload or type', 'Use a new idempotency key for a different task.'),
-  backlog_full: entry(429, true, 'Type {type} has {waiting} tasks waiting; the limit is {limit}', 'Retry after the time in Retry-After.'),
+  idempotency_conflict: entry(
+    409,
+    false,
+    'Task {taskId} exists with another payload or type',
+    'Use a new idempotency key for a different task.',
+  ),
+  backlog_full: entry(
+    429,
+    true,
+    'Type {type} has {waiting} tasks waiting; the limit is {limit}',
+    'Retry after the time in Retry-After.',
+  ),
   rate_limited: entry(429, true, 'Too many requests', 'Retry after the time in Retry-After.'),
-  log_unavailable: entry(503, true, 'The event log did not confirm the write: {reason}', 'Retry with the same idempotency key: a write that did happen is recognised.'),
+  log_unavailable: entry(
+    503,
+    true,
+    'The event log did not confirm the write: {reason}',
+    'Retry with the same idempotency key: a write that did happen is recognised.',
+  ),
   shutting_down: entry(503, true, 'This instance is shutting down', 'Retry; another instance will answer.'),
 
   // Reads
-  task_not_found: entry(404, false, 'Task {taskId} is not known', 'Check the id and the tenant; a task submitted a moment ago is visible with ?wait=<seq>.'),
-  cursor_invalid: entry(400, false, 'The cursor is not one that this API issued', 'Start again without a cursor.'),
-  read_model_unavailable: entry(503, true, 'The read models cannot be reached: {reason}', 'Submission and work go on; retry the query later.'),
-  position_not_reached: entry(504, true, 'The read models reflect {position}, not yet {wanted}', 'Retry; the projectors are behind.'),
+  task_not_found: entry(
+    404,
+    false,
+    'Task {taskId} is not known',
+    'Check the id and the tenant; a task submitted a moment ago is visible with ?wait=<seq>.',
+  ),
+  cursor_invalid: entry(
+    400,
+    false,
+    'The cursor is not one that this API issued',
+    'Start again without a cursor.',
+  ),
+  read_model_unavailable: entry(
+    503,
+    true,
+    'The read models cannot be reached: {reason}',
+    'Submission and work go on; retry the query later.',
+  ),
+  position_not_reached: entry(
+    504,
+    true,
+    'The read models reflect {position}, not yet {wanted}',
+    'Retry; the projectors are behind.',
+  ),
 
   // Transitions (values returned by decide)
-  task_exists: entry(409, false, 'Task {taskId} already exists', 'This is a repeat of an earlier submission.'),
+  task_exists: entry(
+    409,
+    false,
+    'Task {taskId} already exists',
+    'This is a repeat of an earlier submission.',
+  ),
   task_missing: entry(404, false, 'Task {taskId} does not exist', 'Submit it first.'),
-  task_terminal: entry(409, false, 'Task {taskId} is {status}, which is final', 'Only a dead-lettered or cancelled task can be replayed.'),
-  transition_illegal: entry(409, false, '{command} is not possible while task {taskId} is {status}', 'Read the task again and decide anew.'),
-  lease_lost: entry(409, false, 'Attempt {attempt} of task {taskId} no longer belongs to {worker}', 'Drop the outcome: another attempt has been or will be made.'),
+  task_terminal: entry(
+    409,
+    false,
+    'Task {taskId} is {status}, which is final',
+    'Only a dead-lettered or cancelled task can be replayed.',
+  ),
+  transition_illegal: entry(
+    409,
+    false,
+    '{command} is not possible while task {taskId} is {status}',
+    'Read the task again and decide anew.',
+  ),
+  lease_lost: entry(
+    409,
+    false,
+    'Attempt {attempt} of task {taskId} no longer belongs to {worker}',
+    'Drop the outcome: another attempt has been or will be made.',
+  ),
   retries_left: entry(409, false, 'Task {taskId} still has retries left', 'Let it retry, or cancel it.'),
-  retries_exhausted: entry(409, false, 'Task {taskId} has no retries left', 'It belongs in the dead-letter queue.'),
-  cancel_pending: entry(409, false, 'Cancellation of task {taskId} was already requested', 'Wait for the worker to observe it.'),
-  cancel_not_requested: entry(409, false, 'Nobody asked to cancel task {taskId}', 'Request the cancellation first.'),
+  retries_exhausted: entry(
+    409,
+    false,
+    'Task {taskId} has no retries left',
+    'It belongs in the dead-letter queue.',
+  ),
+  cancel_pending: entry(
+    409,
+    false,
+    'Cancellation of task {taskId} was already requested',
+    'Wait for the worker to observe it.',
+  ),
+  cancel_not_requested: entry(
+    409,
+    false,
+    'Nobody asked to cancel task {taskId}',
+    'Request the cancellation first.',
+  ),
 
   // Servers and configuration
-  config_invalid: entry(500, false, 'Configuration {key} is invalid: {reason}', 'Correct the environment variable; the README lists them all.'),
-  nats_unreachable: entry(503, true, 'NATS at {url} cannot be reached: {reason}', 'Start it, or set NATS_URL.'),
-  nats_too_old: entry(500, false, 'nats-server {version} is too old; {required} or newer is required', 'Upgrade nats-server.'),
-  jetstream_missing: entry(500, false, 'The NATS account has no JetStream', 'Enable JetStream in the server configuration (jetstream: enabled).'),
-  stream_incompatible: entry(500, false, 'Stream {stream} has {setting} = {actual}; {expected} is required', 'Change the setting, or use another prefix (TASKLEDGER_PREFIX).'),
-  nats_server_unavailable: entry(500, false, 'No usable nats-server was found. Tried: {tried}', 'Set NATS_SERVER_BIN to a nats-server >= 2.14, or NATS_URL to a running one.'),
-  postgres_unavailable: entry(500, false, 'No Postgres could be started: {reason}', 'Set DATABASE_URL to a Postgres >= 14.'),
-  server_start_failed: entry(500, false, '{server} did not start: {reason}', 'Read {logFile} for the whole story.'),
-  server_in_use: entry(500, false, '{dir} is used by {server} with pid {pid}, which process {ownerPid} owns', 'Stop process {ownerPid} first, or use another data folder.'),
-  port_taken: entry(500, false, 'Port {port} is taken, and {setting} asks for exactly this one', 'Stop what listens on it, or choose another port.'),
-  migration_failed: entry(500, false, 'Migration {name} failed: {reason}', 'Correct the cause and start again; nothing of it was applied.'),
-  migration_changed: entry(500, false, 'Migration {name} was changed after it had been applied', 'Restore the file; add a new migration instead.'),
+  config_invalid: entry(
+    500,
+    false,
+    'Configuration {key} is invalid: {reason}',
+    'Correct the environment variable; the README lists them all.',
+  ),
+  nats_unreachable: entry(
+    503,
+    true,
+    'NATS at {url} cannot be reached: {reason}',
+    'Start it, or set NATS_URL.',
+  ),
+  nats_too_old: entry(
+    500,
+    false,
+    'nats-server {version} is too old; {required} or newer is required',
+    'Upgrade nats-server.',
+  ),
+  jetstream_missing: entry(
+    500,
+    false,
+    'The NATS account has no JetStream',
+    'Enable JetStream in the server configuration (jetstream: enabled).',
+  ),
+  stream_incompatible: entry(
+    500,
+    false,
+    'Stream {stream} has {setting} = {actual}; {expected} is required',
+    'Change the setting, or use another prefix (TASKLEDGER_PREFIX).',
+  ),
+  nats_server_unavailable: entry(
+    500,
+    false,
+    'No usable nats-server was found. Tried: {tried}',
+    'Set NATS_SERVER_BIN to a nats-server >= 2.14, or NATS_URL to a running one.',
+  ),
+  postgres_unavailable: entry(
+    500,
+    false,
+    'No Postgres could be started: {reason}',
+    'Set DATABASE_URL to a Postgres >= 14.',
+  ),
+  server_start_failed: entry(
+    500,
+    false,
+    '{server} did not start: {reason}',
+    'Read {logFile} for the whole story.',
+  ),
+  server_in_use: entry(
+    500,
+    false,
+    '{dir} is used by {server} with pid {pid}, which process {ownerPid} owns',
+    'Stop process {ownerPid} first, or use another data folder.',
+  ),
+  port_taken: entry(
+    500,
+    false,
+    'Port {port} is taken, and {setting} asks for exactly this one',
+    'Stop what listens on it, or choose another port.',
+  ),
+  migration_failed: entry(
+    500,
+    false,
+    'Migration {name} failed: {reason}',
+    'Correct the cause and start again; nothing of it was applied.',
+  ),
+  migration_changed: entry(
+    500,
+    false,
+    'Migration {name} was changed after it had been applied',
+    'Restore the file; add a new migration instead.',
+  ),
 
   // Log
-  append_conflict: entry(409, true, 'Task {taskId} was moved by somebody else', 'Read it again and decide anew.'),
-  event_unreadable: entry(500, false, 'Event at sequence {seq} cannot be read: {reason}', 'It is set aside; see the projector log.'),
-  internal: entry(500, true, 'Something unexpected happened', 'Retry; if it persists, report the request id.'),
+  append_conflict: entry(
+    409,
+    true,
+    'Task {taskId} was moved by somebody else',
+    'Read it again and decide anew.',
+  ),
+  event_unreadable: entry(
+    500,
+    false,
+    'Event at sequence {seq} cannot be read: {reason}',
+    'It is set aside; see the projector log.',
+  ),
+  internal: entry(
+    500,
+    true,
+    'Something unexpected happened',
+    'Retry; if it persists, report the request id.',
+  ),
 } as const satisfies Record<string, ErrorEntry>;
 
 export type ErrorCode = keyof typeof catalogue;
@@ -114,10 +314,15 @@ export class TaskledgerError extends Error {
 }
 
 /** A value that is either what was asked for or an error of the catalogue: expected failures are not thrown. */
-export type Result<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: TaskledgerError };
+export type Result<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly error: TaskledgerError };
 
 export const ok = <T>(value: T): Result<T> => ({ ok: true, value });
-export const err = (code: ErrorCode, details: ErrorDetails = {}): { readonly ok: false; readonly error: TaskledgerError } => ({
+export const err = (
+  code: ErrorCode,
+  details: ErrorDetails = {},
+): { readonly ok: false; readonly error: TaskledgerError } => ({
   ok: false,
   error: new TaskledgerError(code, details),
 });

@@ -1,0 +1,248 @@
+import type { Command, CommandOf } from './commands.ts';
+import { err, ok, type Result } from './errors.ts';
+import { EVENT_VERSION, type EventKind, type EventOf, type NextStep, type TaskEvent } from './events.ts';
+import { backoffMs } from './policy.ts';
+import {
+  attemptsInRound,
+  deadLetterReason,
+  policyOf,
+  RUNNING,
+  type TaskState,
+  TERMINAL,
+  WAITING,
+} from './task.ts';
+
+/**
+ * What event a command gives in a state, or why none. Pure: no clock, no ids, no I/O.
+ * Errors: the "Transitions" part of the catalogue. Appending the event with `expected = state?.seq ?? 0` is the caller's part.
+ */
+export function decide(state: TaskState | undefined, command: Command): Result<TaskEvent> {
+  if (command.kind === 'ingest' || command.kind === 'reject') {
+    if (state !== undefined) return err('task_exists', { taskId: command.taskId });
+    return ok(command.kind === 'ingest' ? ingested(command) : rejected(command));
+  }
+  if (state === undefined) return err('task_missing', { taskId: '(unknown)' });
+  switch (command.kind) {
+    case 'queue':
+      return queue(state, command);
+    case 'claim':
+      return state.status === 'QUEUED'
+        ? ok(next(state, command, 'CLAIMED', {}, { attempt: state.attempt + 1 }))
+        : illegal(state, command);
+    case 'start':
+      if (state.status !== 'CLAIMED') return lostOrIllegal(state, command);
+      return owned(state, command) ?? ok(next(state, command, 'PROCESSING', {}));
+    case 'complete':
+      return (
+        owned(state, command) ??
+        (state.status === 'PROCESSING'
+          ? ok(next(state, command, 'COMPLETED', optional({ result: command.result, runMs: command.runMs })))
+          : illegal(state, command))
+      );
+    case 'fail':
+      return (
+        owned(state, command) ??
+        (state.status === 'PROCESSING' ? ok(failed(state, command)) : illegal(state, command))
+      );
+    case 'lose':
+      return lose(state, command);
+    case 'dead_letter':
+      return deadLetter(state, command);
+    case 'request_cancel':
+      return requestCancel(state, command);
+    case 'cancel':
+      return cancel(state, command);
+    case 'replay':
+      if (state.status !== 'DEAD_LETTER' && state.status !== 'CANCELLED') return illegal(state, command);
+      return ok(
+        next(
+          state,
+          command,
+          'REPLAYED',
+          optional({ note: command.note, payload: command.payload, policy: command.policy }),
+          { round: state.round + 1 },
+        ),
+      );
+    case 'carry':
+      if (TERMINAL.has(state.status)) return err('task_terminal', { taskId: state.id, status: state.status });
+      return ok(next(state, command, 'CARRIED', { state: carriedState(state) }));
+    default:
+      return command satisfies never;
+  }
+}
+
+function ingested(command: CommandOf<'ingest'>): EventOf<'INGESTED'> {
+  const { payload, fingerprint, idempotencyKey, policy, runAt, deadlineAt } = command;
+  return {
+    ...first(command, command.priority),
+    kind: 'INGESTED',
+    data: { payload, ...optional({ fingerprint, idempotencyKey, policy, runAt, deadlineAt }) },
+  };
+}
+
+const rejected = (command: CommandOf<'reject'>): EventOf<'REJECTED'> => ({
+  ...first(command, 2),
+  kind: 'REJECTED',
+  data: { reasons: command.reasons },
+});
+
+function queue(state: TaskState, command: CommandOf<'queue'>): Result<TaskEvent> {
+  if (!WAITING.has(state.status) || state.status === 'QUEUED') return illegal(state, command);
+  if (state.cancelRequested) return err('cancel_pending', { taskId: state.id });
+  if (state.next !== undefined && 'final' in state.next)
+    return err('retries_exhausted', { taskId: state.id });
+  const inline = command.inlinePayload && state.payload !== undefined;
+  return ok(
+    next(state, command, 'QUEUED', {
+      facts: state.facts,
+      ...(inline ? { payload: state.payload } : optional({ payloadSeq: state.payloadSeq })),
+    }),
+  );
+}
+
+function failed(state: TaskState, command: CommandOf<'fail'>): TaskEvent {
+  const step = nextStep(state, command.dice, command.final ?? notRetryable(state, command));
+  return next(state, command, 'FAILED', {
+    error: command.error,
+    next: step,
+    ...optional({ runMs: command.runMs }),
+  });
+}
+
+function lose(state: TaskState, command: CommandOf<'lose'>): Result<TaskEvent> {
+  if (!RUNNING.has(state.status) || state.holder === undefined) return illegal(state, command);
+  if (state.attempt !== command.attempt)
+    return err('lease_lost', { attempt: command.attempt, taskId: state.id, worker: state.holder });
+  return ok(
+    next(state, command, 'RETRY_CLAIMED', {
+      lostWorker: state.holder,
+      reason: command.reason,
+      next: nextStep(state, command.dice, undefined),
+    }),
+  );
+}
+
+function deadLetter(state: TaskState, command: CommandOf<'dead_letter'>): Result<TaskEvent> {
+  if (!WAITING.has(state.status)) return illegal(state, command);
+  const reason = deadLetterReason(state, command.at);
+  return reason === undefined
+    ? err('retries_left', { taskId: state.id })
+    : ok(next(state, command, 'DEAD_LETTER', { reason }));
+}
+
+function requestCancel(state: TaskState, command: CommandOf<'request_cancel'>): Result<TaskEvent> {
+  if (TERMINAL.has(state.status)) return err('task_terminal', { taskId: state.id, status: state.status });
+  if (WAITING.has(state.status))
+    return ok(next(state, command, 'CANCELLED', optional({ reason: command.reason })));
+  if (state.cancelRequested) return err('cancel_pending', { taskId: state.id });
+  return ok(next(state, command, 'CANCEL_REQUESTED', optional({ reason: command.reason })));
+}
+
+function cancel(state: TaskState, command: CommandOf<'cancel'>): Result<TaskEvent> {
+  if (TERMINAL.has(state.status)) return err('task_terminal', { taskId: state.id, status: state.status });
+  if (!state.cancelRequested) return err('cancel_not_requested', { taskId: state.id });
+  if (RUNNING.has(state.status) && state.holder !== command.actor.id)
+    return leaseLost(state, state.attempt, command.actor.id);
+  return ok(next(state, command, 'CANCELLED', optional({ reason: command.reason })));
+}
+
+const notRetryable = (state: TaskState, { error }: CommandOf<'fail'>) => {
+  const { notRetryable: names } = policyOf(state);
+  return names.includes(error.name) || (error.code !== undefined && names.includes(error.code))
+    ? 'not_retryable'
+    : undefined;
+};
+
+function nextStep(
+  state: TaskState,
+  dice: number,
+  final: 'retries' | 'not_retryable' | 'deadline' | 'poison' | undefined,
+): NextStep {
+  if (final !== undefined) return { final };
+  const policy = policyOf(state);
+  const used = attemptsInRound(state);
+  return used > policy.maxRetries ? { final: 'retries' } : { retryInMs: backoffMs(policy, used, dice) };
+}
+
+/** An error unless the attempt is the live one and the actor holds it. */
+function owned(state: TaskState, command: Command & { attempt: number }) {
+  const mine = state.holder === command.actor.id && state.attempt === command.attempt;
+  return mine ? undefined : leaseLost(state, command.attempt, command.actor.id);
+}
+
+const leaseLost = (state: TaskState, attempt: number, worker: string) =>
+  err('lease_lost', { attempt, taskId: state.id, worker });
+const illegal = (state: TaskState, command: Command) =>
+  err('transition_illegal', { command: command.kind, taskId: state.id, status: state.status });
+const lostOrIllegal = (state: TaskState, command: CommandOf<'start'>) =>
+  owned(state, command) ?? illegal(state, command);
+
+function first(command: CommandOf<'ingest'> | CommandOf<'reject'>, priority: number) {
+  return {
+    v: EVENT_VERSION as typeof EVENT_VERSION,
+    id: command.eventId,
+    taskId: command.taskId,
+    tenant: command.tenant,
+    type: command.type,
+    from: null,
+    round: 1,
+    attempt: 0,
+    priority,
+    at: command.at,
+    actor: command.actor,
+    ...optional({ trace: command.trace }),
+  };
+}
+
+function next<K extends EventKind>(
+  state: TaskState,
+  command: Command,
+  kind: K,
+  data: EventOf<K>['data'],
+  moved: { round?: number; attempt?: number } = {},
+): TaskEvent {
+  return {
+    v: EVENT_VERSION,
+    id: command.eventId,
+    kind,
+    taskId: state.id,
+    tenant: state.tenant,
+    type: state.type,
+    from: state.status,
+    round: moved.round ?? state.round,
+    attempt: moved.attempt ?? state.attempt,
+    priority: state.priority,
+    at: command.at,
+    actor: command.actor,
+    ...optional({ trace: command.trace }),
+    data,
+    // The union cannot be narrowed by a generic kind; the parameter types above tie kind and data together.
+  } as unknown as TaskEvent;
+}
+
+function carriedState(state: TaskState): EventOf<'CARRIED'>['data']['state'] {
+  const {
+    status,
+    facts,
+    holder,
+    dueAt,
+    next: step,
+    cancelRequested,
+    fingerprint,
+    payload,
+    payloadSeq,
+  } = state;
+  return {
+    status,
+    facts,
+    cancelRequested,
+    ...optional({ holder, dueAt, next: step, fingerprint, payload, payloadSeq }),
+  };
+}
+
+/** Leaves out what is undefined: an absent fact is an absent key in the log. */
+function optional<T extends object>(parts: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(parts).filter(([, value]) => value !== undefined)) as {
+    [K in keyof T]?: Exclude<T[K], undefined>;
+  };
+}

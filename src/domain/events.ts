@@ -1,0 +1,192 @@
+import { z } from 'zod';
+import type { Json } from './json.ts';
+import { NameSchema, PrioritySchema, TaskIdSchema } from './names.ts';
+import { PolicyOverrideSchema } from './policy.ts';
+
+/**
+ * The events of a task's life, as they stand in the log. Version 1.
+ *
+ * The envelope repeats what the subject says, because HISTORY keeps only a part of the subject. `from` is the
+ * status that the event leaves, so that a counter can be kept from the event alone.
+ */
+export const EVENT_VERSION = 1;
+
+/** Statuses a task can have. CANCEL_REQUESTED and CARRIED are events that change no status. */
+export const STATUSES = [
+  'INGESTED',
+  'QUEUED',
+  'CLAIMED',
+  'PROCESSING',
+  'COMPLETED',
+  'FAILED',
+  'RETRY_CLAIMED',
+  'DEAD_LETTER',
+  'REPLAYED',
+  'CANCELLED',
+  'REJECTED',
+] as const;
+export type Status = (typeof STATUSES)[number];
+export const StatusSchema = z.enum(STATUSES);
+
+export const EVENT_KINDS = [...STATUSES, 'CANCEL_REQUESTED', 'CARRIED'] as const;
+export type EventKind = (typeof EVENT_KINDS)[number];
+
+const JsonSchema: z.ZodType<Json, Json> = z.json() as z.ZodType<Json, Json>;
+const instant = z.int().min(0);
+
+/** Who caused an event. Worker ids name an incarnation: a restarted worker has a new one. */
+export const ActorSchema = z.strictObject({
+  kind: z.enum(['worker', 'dispatcher', 'intake', 'key', 'user']),
+  id: z.string().min(1).max(200),
+});
+export type Actor = z.infer<typeof ActorSchema>;
+
+/** A handler's error, reduced to what can be stored. `message` and `stack` are cut to a bound by the worker. */
+export const TaskErrorSchema = z.strictObject({
+  name: z.string(),
+  message: z.string(),
+  code: z.string().optional(),
+  stack: z.string().optional(),
+});
+export type TaskError = z.infer<typeof TaskErrorSchema>;
+
+/** Why a task ends in its dead-letter queue. */
+export const DEAD_LETTER_REASONS = ['retries', 'not_retryable', 'deadline', 'poison'] as const;
+export const DeadLetterReasonSchema = z.enum(DEAD_LETTER_REASONS);
+export type DeadLetterReason = z.infer<typeof DeadLetterReasonSchema>;
+
+/** Why an attempt is given up as lost: the lease ran out, or its worker stopped before the attempt ended. */
+export const LostReasonSchema = z.enum(['lease_expired', 'worker_gone', 'shutdown']);
+export type LostReason = z.infer<typeof LostReasonSchema>;
+
+/** What the next step needs to know of a task, so that a worker can decide from the QUEUED event alone. */
+export const FactsSchema = z.strictObject({
+  submittedAt: instant,
+  policy: PolicyOverrideSchema.optional(),
+  deadlineAt: instant.optional(),
+  /** Attempts made in earlier rounds. */
+  attemptsBefore: z.int().min(0),
+  /** Attempts of this round that ended in a lost lease. */
+  lost: z.int().min(0),
+});
+export type Facts = z.infer<typeof FactsSchema>;
+
+/** The next step after an attempt went wrong: a retry after a delay, or the end. */
+const next = z.union([
+  z.strictObject({ retryInMs: z.int().min(0) }),
+  z.strictObject({ final: DeadLetterReasonSchema }),
+]);
+export type NextStep = z.infer<typeof next>;
+
+const payloadPart = { payload: JsonSchema.optional(), payloadSeq: z.int().min(1).optional() };
+
+/** The folded state that a CARRIED event holds; `evolve` starts from it when the earlier events have aged out. */
+const CarriedStateSchema = z.strictObject({
+  status: StatusSchema,
+  facts: FactsSchema,
+  holder: z.string().optional(),
+  dueAt: instant.optional(),
+  next: next.optional(),
+  cancelRequested: z.boolean(),
+  fingerprint: z.string().optional(),
+  ...payloadPart,
+});
+
+const data = {
+  INGESTED: z.strictObject({
+    payload: JsonSchema,
+    /** Hash of type and payload, to tell a repeat from a conflict. */
+    fingerprint: z.string().optional(),
+    idempotencyKey: z.string().optional(),
+    policy: PolicyOverrideSchema.optional(),
+    runAt: instant.optional(),
+    deadlineAt: instant.optional(),
+  }),
+  REJECTED: z.strictObject({
+    reasons: z
+      .array(z.strictObject({ code: z.string(), field: z.string().optional(), message: z.string() }))
+      .min(1),
+  }),
+  QUEUED: z.strictObject({ facts: FactsSchema, ...payloadPart }),
+  CLAIMED: z.strictObject({}),
+  PROCESSING: z.strictObject({}),
+  COMPLETED: z.strictObject({ result: JsonSchema.optional(), runMs: z.int().min(0).optional() }),
+  FAILED: z.strictObject({ error: TaskErrorSchema, next, runMs: z.int().min(0).optional() }),
+  RETRY_CLAIMED: z.strictObject({ lostWorker: z.string(), reason: LostReasonSchema, next }),
+  DEAD_LETTER: z.strictObject({ reason: DeadLetterReasonSchema }),
+  REPLAYED: z.strictObject({
+    note: z.string().optional(),
+    payload: JsonSchema.optional(),
+    policy: PolicyOverrideSchema.optional(),
+  }),
+  CANCEL_REQUESTED: z.strictObject({ reason: z.string().optional() }),
+  CANCELLED: z.strictObject({ reason: z.string().optional() }),
+  CARRIED: z.strictObject({ state: CarriedStateSchema }),
+};
+
+const event = <K extends EventKind, D extends z.ZodType>(kind: K, dataSchema: D) =>
+  z.strictObject({
+    v: z.literal(EVENT_VERSION),
+    id: TaskIdSchema,
+    kind: z.literal(kind),
+    taskId: TaskIdSchema,
+    tenant: NameSchema,
+    type: NameSchema,
+    /** The status before this event; null for the first of a task. */
+    from: StatusSchema.nullable(),
+    round: z.int().min(1),
+    /** Attempts claimed so far, over all rounds: never goes down. */
+    attempt: z.int().min(0),
+    priority: PrioritySchema,
+    /** The actor's clock, in ms since 1970: for people. Order and due times come from the log. */
+    at: instant,
+    actor: ActorSchema,
+    /** W3C traceparent. */
+    trace: z.string().max(100).optional(),
+    data: dataSchema,
+  });
+
+const schemas = {
+  INGESTED: event('INGESTED', data.INGESTED),
+  REJECTED: event('REJECTED', data.REJECTED),
+  QUEUED: event('QUEUED', data.QUEUED),
+  CLAIMED: event('CLAIMED', data.CLAIMED),
+  PROCESSING: event('PROCESSING', data.PROCESSING),
+  COMPLETED: event('COMPLETED', data.COMPLETED),
+  FAILED: event('FAILED', data.FAILED),
+  RETRY_CLAIMED: event('RETRY_CLAIMED', data.RETRY_CLAIMED),
+  DEAD_LETTER: event('DEAD_LETTER', data.DEAD_LETTER),
+  REPLAYED: event('REPLAYED', data.REPLAYED),
+  CANCEL_REQUESTED: event('CANCEL_REQUESTED', data.CANCEL_REQUESTED),
+  CANCELLED: event('CANCELLED', data.CANCELLED),
+  CARRIED: event('CARRIED', data.CARRIED),
+};
+
+export const TaskEventSchema = z.discriminatedUnion('kind', [
+  schemas.INGESTED,
+  schemas.REJECTED,
+  schemas.QUEUED,
+  schemas.CLAIMED,
+  schemas.PROCESSING,
+  schemas.COMPLETED,
+  schemas.FAILED,
+  schemas.RETRY_CLAIMED,
+  schemas.DEAD_LETTER,
+  schemas.REPLAYED,
+  schemas.CANCEL_REQUESTED,
+  schemas.CANCELLED,
+  schemas.CARRIED,
+]);
+
+export type TaskEvent = z.infer<typeof TaskEventSchema>;
+export type EventOf<K extends EventKind> = Extract<TaskEvent, { kind: K }>;
+
+/** An event as the log gave it back: with its sequence and the server's time of storing it (ms since 1970). */
+export interface Recorded<E extends TaskEvent = TaskEvent> {
+  readonly seq: number;
+  readonly storedAt: number;
+  readonly event: E;
+}
+
+/** The subject token of an event kind, e.g. `retry_claimed`. */
+export const eventToken = (kind: EventKind): string => kind.toLowerCase();

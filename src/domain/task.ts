@@ -1,0 +1,239 @@
+import type { DeadLetterReason, EventOf, Facts, NextStep, Recorded, Status } from './events.ts';
+import type { Json } from './json.ts';
+import type { Priority } from './names.ts';
+import { type Policy, resolvePolicy } from './policy.ts';
+
+/**
+ * A task's state, folded from its events. Legal moves:
+ *
+ *   (none) -> INGESTED | REJECTED
+ *   INGESTED, FAILED, RETRY_CLAIMED, REPLAYED -> QUEUED         waiting; FAILED and RETRY_CLAIMED with retries left
+ *   QUEUED -> CLAIMED -> PROCESSING -> COMPLETED | FAILED
+ *   CLAIMED, PROCESSING -> RETRY_CLAIMED                        the lease was lost
+ *   FAILED, RETRY_CLAIMED -> DEAD_LETTER                        no retry left, or not retryable
+ *   INGESTED, QUEUED, FAILED, RETRY_CLAIMED, REPLAYED -> DEAD_LETTER   past the deadline
+ *   waiting -> CANCELLED;  CLAIMED, PROCESSING -> (cancel requested) -> CANCELLED
+ *   DEAD_LETTER, CANCELLED -> REPLAYED                          a new round
+ */
+export interface TaskState {
+  readonly id: string;
+  readonly tenant: string;
+  readonly type: string;
+  readonly status: Status;
+  /** Sequence of the task's last event: what the next append expects. */
+  readonly seq: number;
+  readonly round: number;
+  /** Attempts claimed over all rounds. */
+  readonly attempt: number;
+  readonly priority: Priority;
+  readonly facts: Facts;
+  /** The worker incarnation of the running attempt; set while CLAIMED or PROCESSING. */
+  readonly holder: string | undefined;
+  /** Not to be queued before this instant (ms since 1970, the server's clock for retries). */
+  readonly dueAt: number | undefined;
+  /** What follows a FAILED or RETRY_CLAIMED. */
+  readonly next: NextStep | undefined;
+  readonly cancelRequested: boolean;
+  readonly fingerprint: string | undefined;
+  /** Known when the event at hand carried it. */
+  readonly payload: Json | undefined;
+  /** Sequence of the event that holds the payload. */
+  readonly payloadSeq: number | undefined;
+}
+
+export const WAITING: ReadonlySet<Status> = new Set([
+  'INGESTED',
+  'QUEUED',
+  'FAILED',
+  'RETRY_CLAIMED',
+  'REPLAYED',
+]);
+export const RUNNING: ReadonlySet<Status> = new Set(['CLAIMED', 'PROCESSING']);
+export const TERMINAL: ReadonlySet<Status> = new Set(['COMPLETED', 'DEAD_LETTER', 'CANCELLED', 'REJECTED']);
+
+export const policyOf = (state: TaskState): Policy => resolvePolicy(state.facts.policy);
+/** Attempts claimed in the current round. */
+export const attemptsInRound = (state: TaskState): number => state.attempt - state.facts.attemptsBefore;
+export const retriesUsed = (state: TaskState): number => Math.max(0, attemptsInRound(state) - 1);
+
+/**
+ * Folds one event. With no state, the event must be one that a task can be known from: INGESTED, REJECTED, QUEUED
+ * (it carries the facts) or CARRIED. Throws IllegalHistory for anything that `decide` could not have produced.
+ */
+export function evolve(state: TaskState | undefined, recorded: Recorded): TaskState {
+  const { event, seq } = recorded;
+  if (state === undefined) return begin(recorded);
+  if (event.taskId !== state.id) throw new IllegalHistory(`event of ${event.taskId} folded into ${state.id}`);
+  if (seq <= state.seq) throw new IllegalHistory(`sequence ${seq} does not follow ${state.seq}`);
+  if (event.from !== state.status) {
+    throw new IllegalHistory(
+      `${event.kind} leaves ${event.from ?? 'nothing'}, but the task is ${state.status}`,
+    );
+  }
+  const moved = {
+    ...state,
+    seq,
+    round: event.round,
+    attempt: event.attempt,
+    priority: event.priority as Priority,
+  };
+  switch (event.kind) {
+    case 'QUEUED':
+      return {
+        ...moved,
+        ...payloadOf(event, state),
+        status: 'QUEUED',
+        facts: event.data.facts,
+        holder: undefined,
+        dueAt: undefined,
+        next: undefined,
+      };
+    case 'CLAIMED':
+      return { ...moved, status: 'CLAIMED', holder: event.actor.id };
+    case 'PROCESSING':
+      return { ...moved, status: 'PROCESSING' };
+    case 'COMPLETED':
+      return { ...moved, status: 'COMPLETED', holder: undefined };
+    case 'FAILED':
+      return {
+        ...moved,
+        status: 'FAILED',
+        holder: undefined,
+        next: event.data.next,
+        dueAt: dueAfter(event.data.next, recorded.storedAt),
+      };
+    case 'RETRY_CLAIMED':
+      return {
+        ...moved,
+        status: 'RETRY_CLAIMED',
+        holder: undefined,
+        next: event.data.next,
+        dueAt: dueAfter(event.data.next, recorded.storedAt),
+        facts: { ...state.facts, lost: state.facts.lost + 1 },
+      };
+    case 'DEAD_LETTER':
+      return { ...moved, status: 'DEAD_LETTER', dueAt: undefined, next: undefined };
+    case 'CANCEL_REQUESTED':
+      return { ...moved, cancelRequested: true };
+    case 'CANCELLED':
+      return { ...moved, status: 'CANCELLED', holder: undefined, dueAt: undefined, next: undefined };
+    case 'REPLAYED':
+      return replayed(moved, recorded as Recorded<EventOf<'REPLAYED'>>);
+    case 'CARRIED':
+      return carried(recorded as Recorded<EventOf<'CARRIED'>>);
+    case 'INGESTED':
+    case 'REJECTED':
+      throw new IllegalHistory(`${event.kind} is not the first event of ${event.taskId}`);
+    default:
+      return event satisfies never;
+  }
+}
+
+/** The state after a whole history; undefined for none. */
+export const fold = (events: Iterable<Recorded>): TaskState | undefined => {
+  let state: TaskState | undefined;
+  for (const recorded of events) state = evolve(state, recorded);
+  return state;
+};
+
+export class IllegalHistory extends Error {
+  override readonly name = 'IllegalHistory';
+}
+
+function begin(recorded: Recorded): TaskState {
+  const { event, seq } = recorded;
+  const base = {
+    id: event.taskId,
+    tenant: event.tenant,
+    type: event.type,
+    seq,
+    round: event.round,
+    attempt: event.attempt,
+    priority: event.priority as Priority,
+    holder: undefined,
+    dueAt: undefined,
+    next: undefined,
+    cancelRequested: false,
+    fingerprint: undefined,
+    payload: undefined,
+    payloadSeq: undefined,
+  };
+  switch (event.kind) {
+    case 'INGESTED': {
+      const { payload, fingerprint, policy, runAt, deadlineAt } = event.data;
+      const facts: Facts = {
+        submittedAt: event.at,
+        attemptsBefore: 0,
+        lost: 0,
+        ...(policy === undefined ? {} : { policy }),
+        ...(deadlineAt === undefined ? {} : { deadlineAt }),
+      };
+      return { ...base, status: 'INGESTED', facts, fingerprint, dueAt: runAt, payload, payloadSeq: seq };
+    }
+    case 'REJECTED':
+      return { ...base, status: 'REJECTED', facts: { submittedAt: event.at, attemptsBefore: 0, lost: 0 } };
+    case 'QUEUED':
+      return { ...base, status: 'QUEUED', facts: event.data.facts, ...payloadOf(event, undefined, seq) };
+    case 'CARRIED':
+      return carried(recorded as Recorded<EventOf<'CARRIED'>>);
+    default:
+      throw new IllegalHistory(`a task cannot be known from ${event.kind} alone`);
+  }
+}
+
+function payloadOf(event: EventOf<'QUEUED'>, state: TaskState | undefined, seq?: number) {
+  return {
+    payload: event.data.payload ?? state?.payload,
+    payloadSeq: event.data.payloadSeq ?? state?.payloadSeq ?? seq,
+  };
+}
+
+function replayed(moved: TaskState, { event, seq }: Recorded<EventOf<'REPLAYED'>>): TaskState {
+  const { policy: _policy, deadlineAt: _deadlineAt, ...kept } = moved.facts;
+  const policy = event.data.policy ?? moved.facts.policy;
+  const edited = event.data.payload === undefined ? {} : { payload: event.data.payload, payloadSeq: seq };
+  return {
+    ...moved,
+    ...edited,
+    status: 'REPLAYED',
+    // A deadline belongs to the submission: a replay is a new wish and starts without one.
+    facts: { ...kept, ...(policy === undefined ? {} : { policy }), attemptsBefore: moved.attempt, lost: 0 },
+    holder: undefined,
+    dueAt: undefined,
+    next: undefined,
+    cancelRequested: false,
+  };
+}
+
+function carried({ event, seq }: Recorded<EventOf<'CARRIED'>>): TaskState {
+  const { state } = event.data;
+  return {
+    id: event.taskId,
+    tenant: event.tenant,
+    type: event.type,
+    status: state.status,
+    seq,
+    round: event.round,
+    attempt: event.attempt,
+    priority: event.priority as Priority,
+    facts: state.facts,
+    holder: state.holder,
+    dueAt: state.dueAt,
+    next: state.next,
+    cancelRequested: state.cancelRequested,
+    fingerprint: state.fingerprint,
+    payload: state.payload,
+    payloadSeq: state.payload === undefined ? state.payloadSeq : seq,
+  };
+}
+
+const dueAfter = (next: NextStep, storedAt: number): number | undefined =>
+  'retryInMs' in next ? storedAt + next.retryInMs : undefined;
+
+/** Why the task must end in the dead-letter queue by now, or undefined while it need not. `now` in ms since 1970. */
+export function deadLetterReason(state: TaskState, now: number): DeadLetterReason | undefined {
+  if (state.next !== undefined && 'final' in state.next) return state.next.final;
+  if (WAITING.has(state.status) && state.facts.deadlineAt !== undefined && now >= state.facts.deadlineAt)
+    return 'deadline';
+  return undefined;
+}

@@ -1,0 +1,77 @@
+import { type EventKind, eventToken } from '../domain/events.ts';
+
+/**
+ * Every stream, bucket, consumer and subject name, and the fence's filter. Nothing else builds one.
+ *
+ * Tokens are tenants, types (names.ts), task ids (UUIDs) and event kinds only. `prefix` is '' or like `staging_`.
+ */
+export interface Names {
+  readonly prefix: string;
+  readonly streams: {
+    readonly tasks: string;
+    readonly history: string;
+    readonly timers: string;
+    readonly submissions: string;
+  };
+  readonly buckets: {
+    readonly tenants: string;
+    readonly types: string;
+    readonly workers: string;
+    readonly leaders: string;
+    readonly keys: string;
+  };
+  /** `tasks.<tenant>.<type>.<taskId>.<event>` */
+  taskEvent(tenant: string, type: string, taskId: string, kind: EventKind): string;
+  /**
+   * The fence (rule 1): the one filter that every append to a task expects its last sequence on. On a replicated stream
+   * two appends with different strings can both be accepted, so no other code may write this string.
+   */
+  fence(tenant: string, taskId: string): string;
+  /** All events of the log. */
+  readonly allTasks: string;
+  /** Work items of a type: what its workers' shared consumer filters on. */
+  work(type: string): string;
+  workConsumer(type: string): string;
+  /** The live feed (core NATS, republished by the server after storing): `events.<tenant>.<type>.<taskId>.<event>`. */
+  feed(tenant: string, type: string, taskId: string, event: string): string;
+  /** `timers.<tenant>.<type>.<taskId>`: a schedule; fires as `due.<tenant>.<type>.<taskId>`. */
+  timer(tenant: string, type: string, taskId: string): string;
+  due(tenant: string, type: string, taskId: string): string;
+  readonly allDue: string;
+  submit(tenant: string, type: string): string;
+  readonly allSubmissions: string;
+  /** Core NATS subject on which a projector announces the position it has committed. */
+  projectionPosition(projection: string): string;
+}
+
+export function names(prefix: string): Names {
+  const p = prefix;
+  return {
+    prefix: p,
+    streams: {
+      tasks: `${p}TASKS`,
+      history: `${p}HISTORY`,
+      timers: `${p}TIMERS`,
+      submissions: `${p}SUBMISSIONS`,
+    },
+    buckets: {
+      tenants: `${p}tenants`,
+      types: `${p}types`,
+      workers: `${p}workers`,
+      leaders: `${p}leaders`,
+      keys: `${p}keys`,
+    },
+    taskEvent: (tenant, type, taskId, kind) => `${p}tasks.${tenant}.${type}.${taskId}.${eventToken(kind)}`,
+    fence: (tenant, taskId) => `${p}tasks.${tenant}.*.${taskId}.*`,
+    allTasks: `${p}tasks.>`,
+    work: (type) => `${p}tasks.*.${type}.*.queued`,
+    workConsumer: (type) => `work_${type}`,
+    feed: (tenant, type, taskId, event) => `${p}events.${tenant}.${type}.${taskId}.${event}`,
+    timer: (tenant, type, taskId) => `${p}timers.${tenant}.${type}.${taskId}`,
+    due: (tenant, type, taskId) => `${p}due.${tenant}.${type}.${taskId}`,
+    allDue: `${p}due.>`,
+    submit: (tenant, type) => `${p}submit.${tenant}.${type}`,
+    allSubmissions: `${p}submit.>`,
+    projectionPosition: (projection) => `${p}projections.${projection}.position`,
+  };
+}

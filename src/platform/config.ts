@@ -1,0 +1,199 @@
+import { z } from 'zod';
+import { TaskledgerError } from '../domain/errors.ts';
+
+/**
+ * The only reader of the environment. Every setting is listed in `settings`, with its variable, default and meaning;
+ * the README's table is tested against this list.
+ */
+interface Setting<T> {
+  readonly env: string;
+  readonly schema: z.ZodType<T>;
+  readonly fallback: T;
+  readonly doc: string;
+}
+
+const setting = <T>(env: string, schema: z.ZodType<T>, fallback: T, doc: string): Setting<T> => ({
+  env,
+  schema,
+  fallback,
+  doc,
+});
+const text = z.string().min(1);
+const count = z.coerce.number().int().min(0);
+const atLeast = (least: number) => z.coerce.number().int().min(least);
+const port = z.coerce.number().int().min(0).max(65_535);
+const optionalText = z.string().min(1).optional();
+
+export const settings = {
+  natsUrl: setting('NATS_URL', text, 'nats://127.0.0.1:4222', 'NATS servers, comma separated'),
+  natsCreds: setting('NATS_CREDS', optionalText, undefined, 'Path of a credentials file'),
+  natsUser: setting('NATS_USER', optionalText, undefined, 'User name, with NATS_PASSWORD'),
+  natsPassword: setting('NATS_PASSWORD', optionalText, undefined, 'Password of NATS_USER'),
+  databaseUrl: setting(
+    'DATABASE_URL',
+    text,
+    'postgres://postgres@127.0.0.1:5432/taskledger',
+    'Postgres of the read models',
+  ),
+  databasePoolSize: setting('DATABASE_POOL_SIZE', atLeast(1), 10, 'Connections a process keeps for queries'),
+
+  prefix: setting(
+    'TASKLEDGER_PREFIX',
+    z.string().regex(/^([a-z0-9]+_)?$/),
+    '',
+    'Put before every stream, bucket and subject, such as `staging_`; lets several installations share one account',
+  ),
+  replicas: setting(
+    'TASKLEDGER_REPLICAS',
+    z.coerce.number().int().min(1).max(5),
+    1,
+    'Copies of every stream: 1 for development, 3 for production',
+  ),
+  hotWindowHours: setting(
+    'TASKLEDGER_HOT_WINDOW_HOURS',
+    z.coerce.number().min(0.01),
+    24,
+    'How long TASKS keeps an event; also the idempotency window',
+  ),
+  historyDays: setting('TASKLEDGER_HISTORY_DAYS', atLeast(1), 365, 'How long HISTORY keeps an event'),
+  historyBytes: setting(
+    'TASKLEDGER_HISTORY_BYTES',
+    z.coerce.number().int().min(-1),
+    -1,
+    'Size limit of HISTORY; -1 for none',
+  ),
+
+  appendInFlight: setting(
+    'TASKLEDGER_APPEND_IN_FLIGHT',
+    atLeast(1),
+    1_024,
+    'Appends a process may have waiting for their answer',
+  ),
+  appendTimeoutMs: setting(
+    'TASKLEDGER_APPEND_TIMEOUT_MS',
+    atLeast(100),
+    5_000,
+    'Wait for the answer to one append before it is retried',
+  ),
+  appendRetries: setting(
+    'TASKLEDGER_APPEND_RETRIES',
+    count,
+    8,
+    'Retries of an append whose outcome is unknown, before the caller gets `log_unavailable`',
+  ),
+
+  httpHost: setting('TASKLEDGER_HTTP_HOST', text, '127.0.0.1', 'Address the API listens on'),
+  httpPort: setting('TASKLEDGER_HTTP_PORT', port, 8_080, 'Port the API listens on; 0 for any free one'),
+  httpRatePerSecond: setting(
+    'TASKLEDGER_HTTP_RATE',
+    atLeast(1),
+    5_000,
+    'Requests a second one API key may make to one API process',
+  ),
+
+  maxPayloadBytes: setting(
+    'TASKLEDGER_MAX_PAYLOAD_BYTES',
+    atLeast(1),
+    524_288,
+    'Largest payload, as UTF-8 JSON',
+  ),
+  maxPayloadDepth: setting('TASKLEDGER_MAX_PAYLOAD_DEPTH', atLeast(1), 64, 'Deepest nesting of a payload'),
+  maxBatchTasks: setting('TASKLEDGER_MAX_BATCH', atLeast(1), 1_000, 'Tasks in one batch request'),
+  maxBacklog: setting(
+    'TASKLEDGER_MAX_BACKLOG',
+    atLeast(1),
+    100_000,
+    'Waiting tasks of a type above which submission answers 429, until 80 % of it',
+  ),
+  inlinePayloadBytes: setting(
+    'TASKLEDGER_INLINE_PAYLOAD_BYTES',
+    count,
+    8_192,
+    'Payloads up to this size ride in the QUEUED event; larger ones are read by the worker',
+  ),
+
+  dispatchGroup: setting(
+    'TASKLEDGER_DISPATCH_GROUP',
+    z.string().regex(/^[a-z0-9_-]+$/),
+    'default',
+    'The group of types that this dispatcher leads',
+  ),
+  leaderLeaseMs: setting(
+    'TASKLEDGER_LEADER_LEASE_MS',
+    atLeast(500),
+    5_000,
+    'A standby takes over when the leader has not renewed for this long',
+  ),
+  readyWindowMin: setting(
+    'TASKLEDGER_READY_WINDOW_MIN',
+    atLeast(1),
+    64,
+    'Least number of QUEUED, unclaimed tasks a type may have',
+  ),
+  readyWindowMax: setting('TASKLEDGER_READY_WINDOW_MAX', atLeast(1), 4_096, 'Most of them'),
+  readyWindowMs: setting(
+    'TASKLEDGER_READY_WINDOW_MS',
+    atLeast(1),
+    500,
+    'In between: what the workers claim in this time',
+  ),
+  payloadCacheBytes: setting(
+    'TASKLEDGER_PAYLOAD_CACHE_BYTES',
+    count,
+    134_217_728,
+    'Payload bytes of waiting tasks that the dispatcher keeps in memory; others are read again when their turn comes',
+  ),
+
+  ackWaitMs: setting(
+    'TASKLEDGER_ACK_WAIT_MS',
+    atLeast(1_000),
+    30_000,
+    'A lease that is not renewed for this long is lost',
+  ),
+  projectorBatchEvents: setting(
+    'TASKLEDGER_PROJECTOR_BATCH',
+    atLeast(1),
+    4_000,
+    'Most events in one transaction of a projector',
+  ),
+  projectorBatchMs: setting(
+    'TASKLEDGER_PROJECTOR_BATCH_MS',
+    atLeast(1),
+    50,
+    'How long a projector gathers events for one transaction',
+  ),
+  auditDays: setting(
+    'TASKLEDGER_AUDIT_DAYS',
+    atLeast(1),
+    90,
+    'Daily partitions of the audit table that are kept',
+  ),
+
+  logLevel: setting(
+    'TASKLEDGER_LOG_LEVEL',
+    z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']),
+    'info',
+    'Least severe log line that is written',
+  ),
+} as const;
+
+type SettingKey = keyof typeof settings;
+export type Config = {
+  readonly [K in SettingKey]: (typeof settings)[K] extends Setting<infer T> ? T : never;
+};
+
+/** Parses the environment, once, at the edge. Throws `config_invalid` naming the variable. */
+export function loadConfig(env: Readonly<Record<string, string | undefined>> = process.env): Config {
+  const entries = Object.entries(settings).map(([key, { env: name, schema, fallback }]) => {
+    const raw = env[name];
+    if (raw === undefined || raw === '') return [key, fallback];
+    const parsed = (schema as z.ZodType<unknown>).safeParse(raw);
+    if (parsed.success) return [key, parsed.data];
+    const reason = parsed.error.issues.map((issue) => issue.message).join('; ');
+    throw new TaskledgerError('config_invalid', {
+      key: name,
+      reason: `${reason} (got ${JSON.stringify(raw)})`,
+    });
+  });
+  return Object.freeze(Object.fromEntries(entries)) as Config;
+}
