@@ -30,7 +30,10 @@ export async function eventually<T>(
       last = { error };
     }
   } while (Date.now() - startedAt < timeoutMs);
-  const seen = 'error' in last ? `the last error was: ${messageOf(last.error)}` : `the last answer was: ${String(last.answer)}`;
+  const seen =
+    'error' in last
+      ? `the last error was: ${messageOf(last.error)}`
+      : `the last answer was: ${String(last.answer)}`;
   const failure = `Still not so after ${Date.now() - startedAt} ms and ${tries} tries; ${seen}`;
   throw new Error(failure, 'error' in last ? { cause: last.error } : {});
 }

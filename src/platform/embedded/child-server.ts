@@ -17,9 +17,9 @@ export interface ChildServer {
   /** Settles when the process has ended, for whatever reason. */
   readonly exited: Promise<Exit>;
   /** Asks it to stop, kills it after the grace time, and waits until it is gone. Twice is fine. */
-  stop(): Promise<void>;
+  readonly stop: () => Promise<void>;
   /** Sends a signal (SIGKILL unless named) and, when the signal ends processes, waits until it is gone. */
-  kill(signal?: NodeJS.Signals): Promise<void>;
+  readonly kill: (signal?: NodeJS.Signals) => Promise<void>;
 }
 
 export interface Exit {

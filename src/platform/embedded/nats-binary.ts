@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { TaskledgerError } from '../../domain/errors.ts';
-import { fromCache, fromExplicitBin, fromPath } from './nats-installed.ts';
 import { fromDebian } from './nats-debian.ts';
+import { fromCache, fromExplicitBin, fromPath } from './nats-installed.ts';
 import { fromRelease } from './nats-release.ts';
 
 export interface NatsBinary {

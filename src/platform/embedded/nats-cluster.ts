@@ -43,7 +43,13 @@ export interface NatsCluster {
  * Starts `size` nats-servers that form one cluster on the loopback interface and waits until it is ready.
  * @throws TaskledgerError `server_start_failed`, `server_in_use`
  */
-export async function startNatsCluster({ bin, dir, size, syncInterval, log }: ClusterOptions): Promise<NatsCluster> {
+export async function startNatsCluster({
+  bin,
+  dir,
+  size,
+  syncInterval,
+  log,
+}: ClusterOptions): Promise<NatsCluster> {
   const ports = await distinctFreePorts(size * 2);
   const routes = ports.slice(size);
   const extras = { ...(syncInterval !== undefined && { syncInterval }), ...(log && { log }) };
@@ -51,7 +57,11 @@ export async function startNatsCluster({ bin, dir, size, syncInterval, log }: Cl
     routes.map((routePort, index) => {
       const name = `n${index + 1}`;
       const cluster = { name: 'taskledger', port: routePort, routes };
-      return startNode(() => startNatsServer({ bin, dir: join(dir, name), name, port: ports[index] ?? 0, cluster, ...extras }), name);
+      return startNode(
+        () =>
+          startNatsServer({ bin, dir: join(dir, name), name, port: ports[index] ?? 0, cluster, ...extras }),
+        name,
+      );
     }),
   );
   const stop = async (): Promise<void> => void (await Promise.all(nodes.map((node) => node.stop())));
@@ -106,7 +116,11 @@ async function untilReady(nodes: readonly ClusterNode[], timeoutMs: number): Pro
       problem = error instanceof Error ? error.message : String(error);
     }
   }
-  throw new TaskledgerError('server_start_failed', { server: 'the NATS cluster', reason: problem, logFile: 'the log of each node' });
+  throw new TaskledgerError('server_start_failed', {
+    server: 'the NATS cluster',
+    reason: problem,
+    logFile: 'the log of each node',
+  });
 }
 
 /** Proves that the meta group has a leader and that every running node takes part. */

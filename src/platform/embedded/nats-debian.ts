@@ -10,7 +10,10 @@ const run = promisify(execFile);
 /** The first Debian suite with a nats-server that is new enough. */
 const SUITE = 'forky';
 const DEFAULT_MIRROR = 'http://deb.debian.org/debian';
-const KEYRINGS = ['/usr/share/keyrings/debian-archive-keyring.gpg', '/usr/share/keyrings/debian-archive-keyring.pgp'];
+const KEYRINGS = [
+  '/usr/share/keyrings/debian-archive-keyring.gpg',
+  '/usr/share/keyrings/debian-archive-keyring.pgp',
+];
 /** The suite's package index is about 10 MB. */
 const UPDATE_TIMEOUT_MS = 120_000;
 /** For one connection; a network that refuses must fail in seconds. */
@@ -20,7 +23,13 @@ const CONNECT_TIMEOUT_S = 8;
  * The package of a newer Debian suite, unpacked without installing it. Lists, cache and sources of apt are private to
  * a scratch folder, so the system's own state stays as it is and no privilege is needed.
  */
-export const fromDebian = ({ dir, log }: { readonly dir: string; readonly log: (line: string) => void }): NatsSource => ({
+export const fromDebian = ({
+  dir,
+  log,
+}: {
+  readonly dir: string;
+  readonly log: (line: string) => void;
+}): NatsSource => ({
   name: 'Debian package',
   find: async () => {
     const keyring = await firstReadable(KEYRINGS);
@@ -77,7 +86,9 @@ async function ownMirror(): Promise<string> {
   const files = await readdir('/etc/apt/sources.list.d').catch(() => []);
   const paths = ['/etc/apt/sources.list', ...files.map((file) => join('/etc/apt/sources.list.d', file))];
   const texts = await Promise.all(
-    paths.filter((path) => /\.(list|sources)$/.test(path)).map((path) => readFile(path, 'utf8').catch(() => '')),
+    paths
+      .filter((path) => /\.(list|sources)$/.test(path))
+      .map((path) => readFile(path, 'utf8').catch(() => '')),
   );
   return mirrorIn(texts.join('\n')) ?? DEFAULT_MIRROR;
 }

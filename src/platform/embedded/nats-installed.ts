@@ -15,7 +15,8 @@ export async function examine(bin: string): Promise<Found> {
     const { stdout } = await run(bin, ['--version'], { timeout: 10_000 });
     const version = parseNatsVersion(stdout);
     if (version === undefined) return { declined: `${bin} does not say its version` };
-    if (!isNewEnough(version)) return { declined: `${bin} is ${version}, older than ${REQUIRED_NATS_VERSION}` };
+    if (!isNewEnough(version))
+      return { declined: `${bin} is ${version}, older than ${REQUIRED_NATS_VERSION}` };
     return { bin, version };
   } catch (error) {
     return { declined: reasonOf(error) };
@@ -24,7 +25,8 @@ export async function examine(bin: string): Promise<Found> {
 
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  if ('code' in error && error.code === 'ENOENT') return `not found (${'path' in error ? String(error.path) : error.message})`;
+  if ('code' in error && error.code === 'ENOENT')
+    return `not found (${'path' in error ? String(error.path) : error.message})`;
   const cause = error.cause instanceof Error ? ` (${error.cause.message})` : '';
   const stderr = 'stderr' in error && typeof error.stderr === 'string' ? lastError(error.stderr) : '';
   return stderr === '' ? `${error.message.split('\n')[0]}${cause}` : stderr;
@@ -36,7 +38,10 @@ function lastError(stderr: string): string {
   return lines.find((line) => /^(E|Err|error|curl)\b/i.test(line)) ?? lines.at(-1) ?? '';
 }
 
-export const fromExplicitBin = (bin: string): NatsSource => ({ name: 'NATS_SERVER_BIN', find: () => examine(bin) });
+export const fromExplicitBin = (bin: string): NatsSource => ({
+  name: 'NATS_SERVER_BIN',
+  find: () => examine(bin),
+});
 
 export const fromPath = (): NatsSource => ({ name: 'PATH', find: () => examine('nats-server') });
 
@@ -45,7 +50,10 @@ export const fromCache = (dir: string): NatsSource => ({
   name: 'cache',
   find: async () => {
     const entries = await readdir(dir).catch(() => []);
-    const versions = entries.filter((entry) => /^\d+\.\d+\.\d+/.test(entry)).sort(compareVersions).reverse();
+    const versions = entries
+      .filter((entry) => /^\d+\.\d+\.\d+/.test(entry))
+      .sort(compareVersions)
+      .reverse();
     let declined = 'empty';
     for (const version of versions) {
       const found = await examine(join(dir, version, 'nats-server'));

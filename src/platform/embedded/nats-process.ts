@@ -86,7 +86,11 @@ async function launch(options: NatsServerOptions): Promise<NatsServer> {
     exit = value;
   });
   const failure = async (reason: string): Promise<TaskledgerError> =>
-    new TaskledgerError('server_start_failed', { server: 'nats-server', reason: `${reason}\n${await logTail(logFile)}`, logFile });
+    new TaskledgerError('server_start_failed', {
+      server: 'nats-server',
+      reason: `${reason}\n${await logTail(logFile)}`,
+      logFile,
+    });
 
   for (const deadline = Date.now() + START_TIMEOUT_MS; ; await delay(20)) {
     if (exit !== undefined) throw await failure(`it ended with code ${exit.code ?? exit.signal}`);
@@ -98,7 +102,16 @@ async function launch(options: NatsServerOptions): Promise<NatsServer> {
     }
   }
   const { pid, exited, stop, kill } = child;
-  return { url, port, monitorUrl: monitor === undefined ? undefined : `http://${HOST}:${monitor}`, pid, logFile, exited, stop, kill };
+  return {
+    url,
+    port,
+    monitorUrl: monitor === undefined ? undefined : `http://${HOST}:${monitor}`,
+    pid,
+    logFile,
+    exited,
+    stop,
+    kill,
+  };
 }
 
 /** Why the server cannot be used yet. */
@@ -116,7 +129,10 @@ async function notReadyYet(url: string, withJetStream: boolean): Promise<string 
   }
 }
 
-type ConfigInput = Omit<NatsServerOptions, 'monitor'> & { readonly port: number; readonly monitor: number | undefined };
+type ConfigInput = Omit<NatsServerOptions, 'monitor'> & {
+  readonly port: number;
+  readonly monitor: number | undefined;
+};
 
 function configText({ dir, port, name, monitor, cluster, maxPayload, syncInterval }: ConfigInput): string {
   const lines = [
@@ -131,7 +147,13 @@ function configText({ dir, port, name, monitor, cluster, maxPayload, syncInterva
   ];
   if (cluster !== undefined) {
     const routes = cluster.routes.map((route) => `"nats://${HOST}:${route}"`).join(', ');
-    lines.push('cluster {', `  name: ${JSON.stringify(cluster.name)}`, `  listen: "${HOST}:${cluster.port}"`, `  routes: [${routes}]`, '}');
+    lines.push(
+      'cluster {',
+      `  name: ${JSON.stringify(cluster.name)}`,
+      `  listen: "${HOST}:${cluster.port}"`,
+      `  routes: [${routes}]`,
+      '}',
+    );
   }
   return `${lines.join('\n')}\n`;
 }

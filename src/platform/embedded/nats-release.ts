@@ -14,7 +14,14 @@ const RELEASES = 'https://github.com/nats-io/nats-server/releases/download';
 const CHECKSUMS_TIMEOUT_MS = 8_000;
 const ARCHIVE_TIMEOUT_MS = 180_000;
 
-const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64', arm: 'arm7', ia32: '386', ppc64: 'ppc64le', s390x: 's390x' };
+const ARCHITECTURES: Readonly<Record<string, string>> = {
+  x64: 'amd64',
+  arm64: 'arm64',
+  arm: 'arm7',
+  ia32: '386',
+  ppc64: 'ppc64le',
+  s390x: 's390x',
+};
 
 export interface ReleaseOptions {
   readonly dir: string;
@@ -27,7 +34,14 @@ export interface ReleaseOptions {
 
 /** The official release archive, checked against the release's SHA256SUMS. */
 export function fromRelease(options: ReleaseOptions): NatsSource {
-  const { dir, log, version = TESTED_NATS_VERSION, fetch = globalThis.fetch, platform = process.platform, arch = process.arch } = options;
+  const {
+    dir,
+    log,
+    version = TESTED_NATS_VERSION,
+    fetch = globalThis.fetch,
+    platform = process.platform,
+    arch = process.arch,
+  } = options;
   const archive = `nats-server-v${version}-${platform}-${ARCHITECTURES[arch] ?? arch}.tar.gz`;
   const base = `${RELEASES}/v${version}`;
 
@@ -44,7 +58,8 @@ export function fromRelease(options: ReleaseOptions): NatsSource {
     log(`Downloading ${base}/${archive}`);
     const content = await download(`${base}/${archive}`, ARCHIVE_TIMEOUT_MS);
     const actual = createHash('sha256').update(content).digest('hex');
-    if (actual !== expected) throw new Error(`${archive} has the checksum ${actual}; the release says ${expected}`);
+    if (actual !== expected)
+      throw new Error(`${archive} has the checksum ${actual}; the release says ${expected}`);
     await writeFile(join(scratch, archive), content);
     await run('tar', ['-xzf', archive, '--strip-components=1'], { cwd: scratch });
     return join(scratch, 'nats-server');
