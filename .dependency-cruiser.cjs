@@ -3,7 +3,12 @@ const steps = ['intake', 'dispatch', 'worker', 'query'];
 
 module.exports = {
   forbidden: [
-    { name: 'no-circular', severity: 'error', from: {}, to: { circular: true, dependencyTypesNot: ['type-only'] } },
+    {
+      name: 'no-circular',
+      severity: 'error',
+      from: {},
+      to: { circular: true, dependencyTypesNot: ['type-only'] },
+    },
     {
       name: 'domain-is-pure',
       comment: 'domain imports nothing but zod and its own files: no I/O, no clock, no randomness',
@@ -22,8 +27,14 @@ module.exports = {
       comment: 'the steps import domain, log and platform, not each other',
       severity: 'error',
       from: { path: `^src/${step}/` },
-      to: { path: '^(src|projections)/', pathNot: `^src/(${step}|domain|log|platform|observe)/` },
+      to: { path: '^(src|projections)/', pathNot: `^src/(${step}|domain|log|platform|observe|registry)/` },
     })),
+    {
+      name: 'registry-knows-domain-log-platform',
+      severity: 'error',
+      from: { path: '^src/registry/' },
+      to: { path: '^(src|projections)/', pathNot: '^src/(registry|domain|log|platform|observe)/' },
+    },
     {
       name: 'query-imports-no-step',
       severity: 'error',
@@ -34,13 +45,19 @@ module.exports = {
       name: 'projections-are-pure-over-the-engine',
       severity: 'error',
       from: { path: '^projections/(?!engine/)' },
-      to: { path: '^(src|projections)/', pathNot: ['^src/domain/', '^projections/engine/', '^projections/$1'] },
+      to: {
+        path: '^(src|projections)/',
+        pathNot: ['^src/domain/', '^projections/engine/', '^projections/$1'],
+      },
     },
     {
       name: 'engine-knows-log-and-platform',
       severity: 'error',
       from: { path: '^projections/engine/' },
-      to: { path: '^(src|projections)/', pathNot: '^(src/(domain|log|platform|observe)|projections/engine)/' },
+      to: {
+        path: '^(src|projections)/',
+        pathNot: '^(src/(domain|log|platform|observe)|projections/engine)/',
+      },
     },
     {
       name: 'cli-reaches-the-server-over-http',
@@ -67,13 +84,22 @@ module.exports = {
       from: { pathNot: '^src/(main|cli/main)\\.ts$' },
       to: { path: '^src/main\\.ts$' },
     },
-    { name: 'no-orphan-deps', severity: 'error', from: { path: '^(src|projections)/' }, to: { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'] } },
+    {
+      name: 'no-orphan-deps',
+      severity: 'error',
+      from: { path: '^(src|projections)/' },
+      to: { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'] },
+    },
   ],
   options: {
     tsPreCompilationDeps: true,
     tsConfig: { fileName: 'tsconfig.json' },
     doNotFollow: { path: 'node_modules' },
     exclude: { path: '\\.(unit|contract|int|e2e)\\.test\\.ts$' },
-    enhancedResolveOptions: { extensions: ['.ts', '.js', '.json'], exportsFields: ['exports'], conditionNames: ['import', 'node', 'types'] },
+    enhancedResolveOptions: {
+      extensions: ['.ts', '.js', '.json'],
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'node', 'types'],
+    },
   },
 };

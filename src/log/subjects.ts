@@ -42,6 +42,8 @@ export interface Names {
   readonly allSubmissions: string;
   /** Core NATS subject on which a projector announces the position it has committed. */
   projectionPosition(projection: string): string;
+  /** Core NATS subject on which the dispatcher announces the waiting tasks by type: `{ waiting: { <type>: n } }`. */
+  readonly backlog: string;
 }
 
 export function names(prefix: string): Names {
@@ -72,6 +74,7 @@ export function names(prefix: string): Names {
     allDue: `${p}due.>`,
     submit: (tenant, type) => `${p}submit.${tenant}.${type}`,
     allSubmissions: `${p}submit.>`,
+    backlog: `${p}dispatch.backlog`,
     projectionPosition: (projection) => `${p}projections.${projection}.position`,
   };
 }
