@@ -178,6 +178,12 @@ export const catalogue = {
     'Cancellation of task {taskId} was already requested',
     'Wait for the worker to observe it.',
   ),
+  payload_unknown: entry(
+    409,
+    false,
+    'The payload of task {taskId} is not in the state at hand',
+    'Read the event that holds it, and decide again with its payload in the state.',
+  ),
   cancel_not_requested: entry(
     409,
     false,

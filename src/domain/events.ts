@@ -80,7 +80,7 @@ export type NextStep = z.infer<typeof next>;
 
 const payloadPart = { payload: JsonSchema.optional(), payloadSeq: z.int().min(1).optional() };
 
-/** The folded state that a CARRIED event holds; `evolve` starts from it when the earlier events have aged out. */
+/** The folded state that a CARRIED event holds; `evolve` starts from it when the earlier events, the payload's too, have aged out. */
 const CarriedStateSchema = z.strictObject({
   status: StatusSchema,
   facts: FactsSchema,
@@ -89,7 +89,7 @@ const CarriedStateSchema = z.strictObject({
   next: next.optional(),
   cancelRequested: z.boolean(),
   fingerprint: z.string().optional(),
-  ...payloadPart,
+  payload: JsonSchema,
 });
 
 const data = {

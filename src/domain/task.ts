@@ -58,7 +58,8 @@ export const retriesUsed = (state: TaskState): number => Math.max(0, attemptsInR
 
 /**
  * Folds one event. With no state, the event must be one that a task can be known from: INGESTED, REJECTED, QUEUED
- * (it carries the facts) or CARRIED. Throws IllegalHistory for anything that `decide` could not have produced.
+ * (it carries the facts) or CARRIED. Throws IllegalHistory when the event is another task's, out of order, or leaves a
+ * status that the task does not have; that the move itself is legal was `decide`'s part.
  */
 export function evolve(state: TaskState | undefined, recorded: Recorded): TaskState {
   const { event, seq } = recorded;
@@ -81,7 +82,7 @@ export function evolve(state: TaskState | undefined, recorded: Recorded): TaskSt
     case 'QUEUED':
       return {
         ...moved,
-        ...payloadOf(event, state),
+        ...payloadOf(event, seq, state),
         status: 'QUEUED',
         facts: event.data.facts,
         holder: undefined,
@@ -173,7 +174,7 @@ function begin(recorded: Recorded): TaskState {
     case 'REJECTED':
       return { ...base, status: 'REJECTED', facts: { submittedAt: event.at, attemptsBefore: 0, lost: 0 } };
     case 'QUEUED':
-      return { ...base, status: 'QUEUED', facts: event.data.facts, ...payloadOf(event, undefined, seq) };
+      return { ...base, status: 'QUEUED', facts: event.data.facts, ...payloadOf(event, seq) };
     case 'CARRIED':
       return carried(recorded as Recorded<EventOf<'CARRIED'>>);
     default:
@@ -181,11 +182,10 @@ function begin(recorded: Recorded): TaskState {
   }
 }
 
-function payloadOf(event: EventOf<'QUEUED'>, state: TaskState | undefined, seq?: number) {
-  return {
-    payload: event.data.payload ?? state?.payload,
-    payloadSeq: event.data.payloadSeq ?? state?.payloadSeq ?? seq,
-  };
+/** The newest event that holds the payload is the one to point at: it ages out last. */
+function payloadOf({ data }: EventOf<'QUEUED'>, seq: number, state?: TaskState) {
+  if (data.payload !== undefined) return { payload: data.payload, payloadSeq: seq };
+  return { payload: state?.payload, payloadSeq: data.payloadSeq ?? state?.payloadSeq };
 }
 
 function replayed(moved: TaskState, { event, seq }: Recorded<EventOf<'REPLAYED'>>): TaskState {
@@ -223,7 +223,7 @@ function carried({ event, seq }: Recorded<EventOf<'CARRIED'>>): TaskState {
     cancelRequested: state.cancelRequested,
     fingerprint: state.fingerprint,
     payload: state.payload,
-    payloadSeq: state.payload === undefined ? state.payloadSeq : seq,
+    payloadSeq: seq,
   };
 }
 
