@@ -48,6 +48,24 @@ export const catalogue = {
     '{field} contains a NUL character (\\u0000), which Postgres cannot store',
     'Remove the NUL character, or encode binary content as base64.',
   ),
+  payload_has_invalid_unicode: entry(
+    400,
+    false,
+    '{field} contains half of a surrogate pair, which is no Unicode text and which Postgres cannot store',
+    'Send well-formed Unicode, or encode binary content as base64.',
+  ),
+  payload_number_out_of_range: entry(
+    400,
+    false,
+    '{field} is a number that does not fit into a double',
+    'Send it as a string.',
+  ),
+  payload_key_forbidden: entry(
+    400,
+    false,
+    '{field} is named "__proto__", which is unsafe for readers in JavaScript',
+    'Use another key.',
+  ),
   run_at_invalid: entry(
     400,
     false,

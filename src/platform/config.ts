@@ -97,7 +97,12 @@ export const settings = {
     524_288,
     'Largest payload, as UTF-8 JSON',
   ),
-  maxPayloadDepth: setting('TASKLEDGER_MAX_PAYLOAD_DEPTH', atLeast(1), 64, 'Deepest nesting of a payload'),
+  maxPayloadDepth: setting(
+    'TASKLEDGER_MAX_PAYLOAD_DEPTH',
+    z.coerce.number().int().min(1).max(512),
+    64,
+    'Deepest nesting of a payload; at most 512',
+  ),
   maxBatchTasks: setting('TASKLEDGER_MAX_BATCH', atLeast(1), 1_000, 'Tasks in one batch request'),
   maxBacklog: setting(
     'TASKLEDGER_MAX_BACKLOG',
