@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, fstatSync, openSync } from 'node:fs';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -14,6 +14,8 @@ import { describeProcess } from './process-info.ts';
 export interface ChildServer {
   readonly pid: number;
   readonly logFile: string;
+  /** What this process has written so far, without the runs before it. */
+  readonly output: () => Promise<string>;
   /** Settles when the process has ended, for whatever reason. */
   readonly exited: Promise<Exit>;
   /** Asks it to stop, kills it after the grace time, and waits until it is gone. Twice is fine. */
@@ -71,6 +73,7 @@ export async function launchServer(options: ChildServerOptions): Promise<ChildSe
   await mkdir(dirname(logFile), { recursive: true });
   const watchdog = spawnWatchdog(stopSignal);
   const log = openSync(logFile, 'a');
+  const logStart = fstatSync(log).size;
   const child = spawn(bin, args, {
     detached: true,
     stdio: ['ignore', log, log],
@@ -106,7 +109,9 @@ export async function launchServer(options: ChildServerOptions): Promise<ChildSe
     }
     await rm(recordFile(dir), { force: true });
   };
-  return { pid, logFile, exited, kill, stop: () => (stopping ??= stopOnce()) };
+  const output = async (): Promise<string> =>
+    (await readFile(logFile)).subarray(logStart).toString('utf8').trim();
+  return { pid, logFile, output, exited, kill, stop: () => (stopping ??= stopOnce()) };
 }
 
 function whenExited(child: ChildProcess): Promise<Exit> {
@@ -214,10 +219,4 @@ async function stopStranger({ pid, startedAt }: OwnerRecord, stopSignal: NodeJS.
       if (!(await isThere())) return;
     }
   }
-}
-
-/** The last lines of a log file, for an error message. */
-export async function logTail(logFile: string, lines = 12): Promise<string> {
-  const text = await readFile(logFile, 'utf8').catch(() => '');
-  return text.trimEnd().split('\n').slice(-lines).join('\n');
 }

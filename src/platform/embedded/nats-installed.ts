@@ -81,9 +81,11 @@ export async function install(dir: string, fetchInto: (scratch: string) => Promi
     const staged = join(scratch, 'ready');
     await mkdir(staged);
     await rename(bin, join(staged, 'nats-server'));
-    await rename(staged, target).catch(async (error: unknown) => {
+    await rename(staged, target).catch(async () => {
       // Somebody else was faster: theirs is as good, unless it does not run.
-      if ('declined' in (await examine(join(target, 'nats-server')))) throw error;
+      if ('bin' in (await examine(join(target, 'nats-server')))) return;
+      await rm(target, { recursive: true, force: true });
+      await rename(staged, target);
     });
     return { bin: join(target, 'nats-server'), version: found.version };
   } catch (error) {

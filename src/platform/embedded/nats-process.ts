@@ -1,11 +1,11 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { TaskledgerError } from '../../domain/errors.ts';
-import { type Exit, launchServer, logTail, reclaimFolder } from './child-server.ts';
+import { type Exit, launchServer, reclaimFolder } from './child-server.ts';
 import { freePort } from './ports.ts';
+import { whyNotUp } from './server-startup.ts';
 
 const HOST = '127.0.0.1';
 const MAX_PAYLOAD_BYTES = 1024 * 1024;
@@ -81,26 +81,13 @@ async function launch(options: NatsServerOptions): Promise<NatsServer> {
     stopSignal: 'SIGTERM',
   });
   const url = `nats://${HOST}:${port}`;
-  let exit: Exit | undefined;
-  void child.exited.then((value) => {
-    exit = value;
+  const reason = await whyNotUp(child, {
+    readyLine: 'Server is ready',
+    probe: () => useServer(url, options.cluster === undefined),
+    timeoutMs: START_TIMEOUT_MS,
   });
-  const failure = async (reason: string): Promise<TaskledgerError> =>
-    new TaskledgerError('server_start_failed', {
-      server: 'nats-server',
-      reason: `${reason}\n${await logTail(logFile)}`,
-      logFile,
-    });
-
-  for (const deadline = Date.now() + START_TIMEOUT_MS; ; await delay(20)) {
-    if (exit !== undefined) throw await failure(`it ended with code ${exit.code ?? exit.signal}`);
-    const problem = await notReadyYet(url, options.cluster === undefined);
-    if (problem === undefined) break;
-    if (Date.now() > deadline) {
-      await child.stop();
-      throw await failure(problem);
-    }
-  }
+  if (reason !== undefined)
+    throw new TaskledgerError('server_start_failed', { server: 'nats-server', reason, logFile });
   const { pid, exited, stop, kill } = child;
   return {
     url,
@@ -114,18 +101,12 @@ async function launch(options: NatsServerOptions): Promise<NatsServer> {
   };
 }
 
-/** Why the server cannot be used yet. */
-async function notReadyYet(url: string, withJetStream: boolean): Promise<string | undefined> {
+async function useServer(url: string, withJetStream: boolean): Promise<void> {
+  const connection = await connect({ servers: url, reconnect: false, timeout: 1_000 });
   try {
-    const connection = await connect({ servers: url, reconnect: false, timeout: 1_000 });
-    try {
-      if (withJetStream) await (await jetstreamManager(connection, { timeout: 1_000 })).getAccountInfo();
-    } finally {
-      await connection.close();
-    }
-    return undefined;
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    if (withJetStream) await (await jetstreamManager(connection, { timeout: 1_000 })).getAccountInfo();
+  } finally {
+    await connection.close();
   }
 }
 
