@@ -36,6 +36,12 @@ export const settings = {
     'Postgres of the read models',
   ),
   databasePoolSize: setting('DATABASE_POOL_SIZE', atLeast(1), 10, 'Connections a process keeps for queries'),
+  databaseTimeoutMs: setting(
+    'DATABASE_TIMEOUT_MS',
+    atLeast(100),
+    10_000,
+    'Longest time a query may take before it is given up',
+  ),
 
   prefix: setting(
     'TASKLEDGER_PREFIX',

@@ -1,0 +1,63 @@
+import pg from 'pg';
+import { TaskledgerError } from '../domain/errors.ts';
+import type { Config } from './config.ts';
+
+export type PostgresSettings = Pick<Config, 'databaseUrl' | 'databasePoolSize' | 'databaseTimeoutMs'>;
+
+/**
+ * A pool of connections that survives its server: a lost connection leaves the pool and the next query makes a new one.
+ * Connecting is lazy, so a pool can be made while Postgres is down. The caller ends it.
+ * `name` shows up as application_name in pg_stat_activity.
+ */
+export function createPool(settings: PostgresSettings, name: string): pg.Pool {
+  const pool = new pg.Pool({
+    connectionString: settings.databaseUrl,
+    application_name: `taskledger ${name}`,
+    max: settings.databasePoolSize,
+    statement_timeout: settings.databaseTimeoutMs,
+    // The client gives up a little later than the server, for when no answer comes at all.
+    query_timeout: settings.databaseTimeoutMs + 2_000,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    idleTimeoutMillis: 60_000,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+  });
+  // An idle connection that breaks emits here; unheard, it would end the process. Whoever queries next sees the error.
+  pool.on('error', () => undefined);
+  // The same for a connection that breaks while it is lent out between two queries.
+  pool.on('connect', (client) => client.on('error', () => undefined));
+  return pool;
+}
+
+const CONNECT_TIMEOUT_MS = 5_000;
+
+/**
+ * SQLSTATE classes that say nothing about the statement's data: connection, transaction state, authorization, missing
+ * database, rollback, missing table (migrations), resources, locks, operator (shutdown, timeouts), system, internal.
+ */
+const NOT_ABOUT_DATA = new Set(['08', '25', '28', '3D', '40', '42', '53', '55', '57', '58', 'F0', 'XX']);
+
+/**
+ * Whether a failure is due to the values of a statement, so that the same statement would fail again for ever.
+ * Everything else (the network, the server, locks) may pass.
+ */
+export function isDataError(error: unknown): boolean {
+  if (error instanceof pg.DatabaseError && typeof error.code === 'string') {
+    return !NOT_ABOUT_DATA.has(error.code.slice(0, 2));
+  }
+  return error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError;
+}
+
+/** A short reason for people: what Postgres said, or what the socket did. */
+export function postgresReason(error: unknown): string {
+  if (error instanceof AggregateError && error.errors.length > 0) return postgresReason(error.errors[0]);
+  if (!(error instanceof Error)) return String(error);
+  const code = (error as { code?: unknown }).code;
+  return typeof code === 'string' && !error.message.includes(code)
+    ? `${error.message} (${code})`
+    : error.message;
+}
+
+/** The error that callers of a read model get while Postgres cannot answer. */
+export const readModelUnavailable = (error: unknown): TaskledgerError =>
+  new TaskledgerError('read_model_unavailable', { reason: postgresReason(error) }, { cause: error });
