@@ -284,6 +284,12 @@ export const catalogue = {
   ),
 
   // Log
+  log_refused: entry(
+    500,
+    false,
+    'The event log refused a message on {subject}: {reason} ({code})',
+    'Compare the settings of the stream with those that this version makes.',
+  ),
   append_conflict: entry(
     409,
     true,

@@ -38,6 +38,12 @@ export interface Names {
   timer(tenant: string, type: string, taskId: string): string;
   due(tenant: string, type: string, taskId: string): string;
   readonly allDue: string;
+  /** What TIMERS stores: schedules, what they fire, and the same for recurring tasks. */
+  readonly timerSubjects: readonly string[];
+  /** The whole live feed. */
+  readonly allFeed: string;
+  /** How HISTORY names the events that it takes from TASKS: `history.<tenant>.<type>.<event>`. */
+  readonly historyTransform: { readonly src: string; readonly dest: string };
   submit(tenant: string, type: string): string;
   readonly allSubmissions: string;
   /** Core NATS subject on which a projector announces the position it has committed. */
@@ -72,6 +78,12 @@ export function names(prefix: string): Names {
     timer: (tenant, type, taskId) => `${p}timers.${tenant}.${type}.${taskId}`,
     due: (tenant, type, taskId) => `${p}due.${tenant}.${type}.${taskId}`,
     allDue: `${p}due.>`,
+    timerSubjects: [`${p}timers.>`, `${p}due.>`, `${p}cron.>`, `${p}tick.>`],
+    allFeed: `${p}events.>`,
+    historyTransform: {
+      src: `${p}tasks.*.*.*.*`,
+      dest: `${p}history.{{wildcard(1)}}.{{wildcard(2)}}.{{wildcard(4)}}`,
+    },
     submit: (tenant, type) => `${p}submit.${tenant}.${type}`,
     allSubmissions: `${p}submit.>`,
     backlog: `${p}dispatch.backlog`,
