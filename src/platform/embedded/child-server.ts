@@ -5,11 +5,12 @@ import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { TaskledgerError } from '../../domain/errors.ts';
 import { describeProcess } from './process-info.ts';
+import { spawnWatchdog } from './watchdog.ts';
 
 /**
  * A server started as a child. It gets a session of its own, so Ctrl+C in a terminal reaches the owner alone and
- * the owner decides the order of stopping. Should the owner die without stopping it (SIGKILL, a crash), a small
- * shell process notices that the owner's end of a pipe has closed and stops the server in its place.
+ * the owner decides the order of stopping. Should the owner die without stopping it (SIGKILL, a crash), a watchdog
+ * stops the server in its place.
  */
 export interface ChildServer {
   readonly pid: number;
@@ -54,18 +55,6 @@ interface OwnerRecord {
 }
 
 const recordFile = (dir: string): string => join(dir, 'server.json');
-
-/** Line 1: the pid to watch. Line 2, if it ever comes: the owner has seen the server's end. End of input: the owner is gone. */
-const WATCHDOG = `
-read -r pid || exit 0
-read -r verdict && exit 0
-kill -"$1" "$pid" 2>/dev/null || exit 0
-n=0
-while kill -0 "$pid" 2>/dev/null; do
-  [ "$n" -ge 100 ] && kill -KILL "$pid" 2>/dev/null
-  n=$((n + 1))
-  sleep 0.1
-done`;
 
 /** @throws TaskledgerError `server_start_failed` when the program cannot be started at all */
 export async function launchServer(options: ChildServerOptions): Promise<ChildServer> {
@@ -126,22 +115,6 @@ function sendSignal(pid: number, child: ChildProcess, signal: NodeJS.Signals): b
   } catch {
     return false;
   }
-}
-
-function spawnWatchdog(stopSignal: NodeJS.Signals): { watch(pid: number): void; release(): void } {
-  const shell = spawn('/bin/sh', ['-c', WATCHDOG, 'watchdog', stopSignal.replace('SIG', '')], {
-    detached: true,
-    stdio: ['pipe', 'ignore', 'ignore'],
-    cwd: '/',
-  });
-  // Without a shell the server still runs; only the death of its owner would go unnoticed.
-  shell.on('error', () => {});
-  shell.stdin.on('error', () => {});
-  shell.unref();
-  return {
-    watch: (pid) => void shell.stdin.write(`${pid}\n`),
-    release: () => void shell.stdin.end('released\n'),
-  };
 }
 
 async function writeRecord(dir: string, pid: number): Promise<void> {

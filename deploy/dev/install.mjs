@@ -1,0 +1,57 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+// Plain JavaScript for any Node: these lines run before dependencies exist and must be able to refuse an old Node.
+
+export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+/** Ends the process with a clear line when Node is older than package.json's `engines` asks for. */
+export function requireNode() {
+  const { engines } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+  const required = engines.node.replace('>=', '');
+  const numbers = (version) => version.split('.').map(Number);
+  const [has, needs] = [numbers(process.versions.node), numbers(required)];
+  if (has[0] > needs[0] || (has[0] === needs[0] && has[1] >= (needs[1] || 0))) return;
+  console.error(
+    `Taskledger needs Node ${required} or newer; this is ${process.versions.node} (${process.execPath}).`,
+  );
+  process.exit(1);
+}
+
+/** Runs `npm ci` when node_modules is missing or older than the lock file. */
+export function installDependencies() {
+  const installed = join(ROOT, 'node_modules', '.package-lock.json');
+  const lock = join(ROOT, 'package-lock.json');
+  if (existsSync(installed) && statSync(installed).mtimeMs >= statSync(lock).mtimeMs) return;
+  console.log('Installing dependencies (npm ci) …');
+  const npm = process.env.npm_execpath;
+  const [command, args] = npm ? [process.execPath, [npm]] : ['npm', []];
+  const { status } = spawnSync(
+    command,
+    [...args, 'ci', '--no-audit', '--no-fund', '--include=dev', '--include=optional'],
+    {
+      cwd: ROOT,
+      stdio: ['ignore', 'inherit', 'inherit'],
+    },
+  );
+  if (status === 0) return;
+  console.error('npm ci failed: see above.');
+  process.exit(1);
+}
+
+/** The path of a program that a dependency brings. */
+export const programOf = (name) => join(ROOT, 'node_modules', '.bin', name);
+
+/** Runs a program in the project's folder with our own output; resolves with its exit code. */
+export function run(command, args, env = process.env) {
+  return new Promise((resolve) => {
+    const child = spawn(command, args, { cwd: ROOT, stdio: ['ignore', 'inherit', 'inherit'], env });
+    child.on('error', (error) => {
+      console.error(`${command}: ${error.message}`);
+      resolve(1);
+    });
+    child.on('close', (code, signal) => resolve(signal ? 1 : code));
+  });
+}
