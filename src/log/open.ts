@@ -1,0 +1,65 @@
+import { jetstreamManager } from '@nats-io/jetstream';
+import type { NatsConnection } from '@nats-io/transport-node';
+import { TaskledgerError } from '../domain/errors.ts';
+import type { Recorded } from '../domain/events.ts';
+import { fold, type TaskState } from '../domain/task.ts';
+import type { Logger } from '../observe/log.ts';
+import { createAppend } from './append.ts';
+import type { EventLog } from './event-log.ts';
+import { Publisher, type PublisherConfig } from './publisher.ts';
+import type { Names } from './subjects.ts';
+import { createTaskReader } from './task-reader.ts';
+
+export interface OpenedLog extends EventLog {
+  readonly names: Names;
+  /** For messages that are no events of a task: schedules, results of submissions. */
+  readonly publisher: Publisher;
+  /** Releases the log's subscriptions and fails what is in flight; the connection stays open. */
+  close(): Promise<void>;
+}
+
+/** Opens the log on a connection. The streams must exist: see `ensureStreams`. */
+export async function openLog({
+  nc,
+  names,
+  config,
+  logger,
+}: {
+  nc: NatsConnection;
+  names: Names;
+  config: PublisherConfig;
+  logger: Logger;
+}): Promise<OpenedLog> {
+  const jsm = await jetstreamManager(nc, { checkAPI: false });
+  const publisher = new Publisher(nc, config, logger);
+  const reader = createTaskReader({ nc, names });
+  const { readTask, readEvent } = reader;
+  return {
+    names,
+    publisher,
+    append: createAppend({ names, publisher, readTask }),
+    readTask,
+    readEvent,
+    readState: async (tenant, taskId, atLeastSeq) => stateOf(await readTask(tenant, taskId, atLeastSeq)),
+    async bounds() {
+      try {
+        const { state } = await jsm.streams.info(names.streams.tasks);
+        return { firstSeq: state.first_seq, lastSeq: state.last_seq };
+      } catch (cause) {
+        throw new TaskledgerError('log_unavailable', { reason: (cause as Error).message }, { cause });
+      }
+    },
+    async close() {
+      publisher.close();
+      reader.close();
+    },
+  };
+}
+
+const BEGINNINGS: ReadonlySet<string> = new Set(['INGESTED', 'REJECTED', 'QUEUED', 'CARRIED']);
+
+/** Folds from the first event that a task can be known from: those before it may have lost their own beginning to age. */
+export function stateOf(events: readonly Recorded[]): TaskState | undefined {
+  const start = events.findIndex(({ event }) => BEGINNINGS.has(event.kind));
+  return start < 0 ? undefined : fold(events.slice(start));
+}

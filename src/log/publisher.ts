@@ -1,0 +1,278 @@
+import type { Msg, MsgHdrs, NatsConnection } from '@nats-io/transport-node';
+import { TaskledgerError } from '../domain/errors.ts';
+import type { Logger } from '../observe/log.ts';
+import type { Config } from '../platform/config.ts';
+import { Inbox } from './inbox.ts';
+import { type PubAck, parsePubAck } from './pub-ack.ts';
+
+export type PublisherConfig = Pick<Config, 'appendInFlight' | 'appendTimeoutMs' | 'appendRetries'>;
+
+/**
+ * What a stream said about a message. `doubtful`: an earlier try of the same message may have been stored without our
+ * hearing of it, so that a refusal may be caused by our own success.
+ */
+export type PublishOutcome =
+  | { readonly status: 'stored'; readonly stream: string; readonly seq: number }
+  | {
+      readonly status: 'refused';
+      readonly code: number;
+      readonly description: string;
+      readonly doubtful: boolean;
+    };
+
+/** Another write to the same key is not yet applied (replicated streams): gone in a moment. */
+const KEY_IN_FLIGHT = 10_164;
+/** Refusals of a server in transition (no leader, no quorum, no room yet): nothing is known of what was sent before. */
+const TRANSIENT = new Set([10_008, 10_023, 10_047, 10_063, 10_074, 10_076, 10_118, 10_167]);
+const FIRST_TIMEOUT_MS = 1_000;
+const SWEEP_MS = 50;
+const MAX_BACKOFF_MS = 100;
+
+interface Pending {
+  readonly token: string;
+  readonly subject: string;
+  readonly body: Uint8Array;
+  readonly options: { reply: string; headers?: MsgHdrs };
+  readonly settle: (outcome: PublishOutcome) => void;
+  readonly fail: (error: TaskledgerError) => void;
+  /** Performance clock, ms. */
+  readonly giveUpAt: number;
+  /** When the try is taken for lost; Infinity while it waits to be sent again. */
+  lostAt: number;
+  /** Tries whose outcome stayed unknown. */
+  unknown: number;
+  /** Refusals that called for another try. */
+  refusals: number;
+  lastReason: string;
+}
+
+/**
+ * Publishes to streams, many at a time, and waits for their acknowledgements.
+ *
+ * Owner of the in-flight window: at most `appendInFlight` messages wait for an answer, later callers wait in order.
+ * A message is sent again after a refusal that passes, after a timeout and after a reconnect, so a message without an
+ * expectation can be stored twice. `js.publish` costs five times the CPU a call.
+ */
+export class Publisher {
+  readonly #nc: NatsConnection;
+  readonly #config: PublisherConfig;
+  readonly #logger: Logger;
+  readonly #inbox: Inbox;
+  readonly #pending = new Map<string, Pending>();
+  readonly #waiting: (() => void)[] = [];
+  #waitingHead = 0;
+  #taken = 0;
+  #connected = true;
+  #closed = false;
+  readonly #sweep: NodeJS.Timeout;
+  readonly #giveUpMs: number;
+
+  constructor(nc: NatsConnection, config: PublisherConfig, logger: Logger) {
+    this.#nc = nc;
+    this.#config = config;
+    this.#logger = logger;
+    this.#inbox = new Inbox(nc);
+    this.#giveUpMs = sum(config.appendRetries + 1, (n) => this.#timeoutOf(n));
+    this.#sweep = setInterval(() => this.#sweepOnce(performance.now()), SWEEP_MS);
+    this.#sweep.unref();
+    void this.#watchConnection();
+  }
+
+  /**
+   * Stores a message and answers where. Headers are name and value, both printable ASCII.
+   * @throws TaskledgerError `log_unavailable` when no answer came in time, `log_refused` when the stream will not have it.
+   */
+  async publish(
+    subject: string,
+    data: Uint8Array | string,
+    headers?: Readonly<Record<string, string>>,
+  ): Promise<{ stream: string; seq: number }> {
+    const outcome = await this.send(
+      subject,
+      typeof data === 'string' ? Buffer.from(data) : data,
+      headers === undefined ? undefined : encodeHeaders(headers),
+    );
+    if (outcome.status === 'stored') return { stream: outcome.stream, seq: outcome.seq };
+    throw new TaskledgerError('log_refused', { subject, code: outcome.code, reason: outcome.description });
+  }
+
+  /** Like `publish`, with a header block from `encodeHeaders`; a refusal is a value. */
+  async send(subject: string, body: Uint8Array, headerBlock?: Uint8Array): Promise<PublishOutcome> {
+    if (this.#taken >= this.#config.appendInFlight) {
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    } else {
+      this.#taken += 1;
+    }
+    try {
+      return await this.#exchange(subject, body, headerBlock);
+    } finally {
+      this.#release();
+    }
+  }
+
+  /** Messages that wait for an answer, and callers that wait for room. */
+  stats(): { inFlight: number; waiting: number } {
+    return { inFlight: this.#pending.size, waiting: this.#waiting.length - this.#waitingHead };
+  }
+
+  /** Fails what is still in flight with `log_unavailable`. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    clearInterval(this.#sweep);
+    for (const entry of this.#pending.values()) this.#giveUp(entry, 'the publisher was closed');
+    if (!this.#nc.isClosed()) this.#inbox.end();
+  }
+
+  #exchange(subject: string, body: Uint8Array, headerBlock: Uint8Array | undefined): Promise<PublishOutcome> {
+    return new Promise((settle, fail) => {
+      if (this.#closed) {
+        fail(new TaskledgerError('log_unavailable', { reason: 'the publisher was closed' }));
+        return;
+      }
+      const token = this.#inbox.open((message) => this.#answered(entry, message));
+      const reply = this.#inbox.reply(token);
+      const entry: Pending = {
+        token,
+        subject,
+        body,
+        options: headerBlock === undefined ? { reply } : { reply, headers: prebuilt(headerBlock) },
+        settle,
+        fail,
+        giveUpAt: performance.now() + this.#giveUpMs,
+        lostAt: Number.POSITIVE_INFINITY,
+        unknown: 0,
+        refusals: 0,
+        lastReason: 'not connected',
+      };
+      this.#pending.set(token, entry);
+      this.#transmit(entry);
+    });
+  }
+
+  /** While disconnected nothing is sent: the client would throw it away at the next dial. */
+  #transmit(entry: Pending): void {
+    if (!this.#connected) return;
+    entry.lostAt = performance.now() + this.#timeoutOf(entry.unknown);
+    try {
+      this.#nc.publish(entry.subject, entry.body, entry.options);
+    } catch (error) {
+      this.#giveUp(entry, (error as Error).message);
+    }
+  }
+
+  #answered(entry: Pending, message: Msg): void {
+    const ack = parsePubAck(message);
+    if (ack.kind === 'stored') {
+      this.#forget(entry);
+      entry.settle({ status: 'stored', stream: ack.stream, seq: ack.seq });
+    } else if (isTransient(ack)) {
+      this.#again(entry, ack);
+    } else {
+      this.#forget(entry);
+      const { code, description } = ack;
+      entry.settle({ status: 'refused', code, description, doubtful: entry.unknown > 0 });
+    }
+  }
+
+  /** Sends again a little later. Refusals count against the time only, so that an election can be waited out. */
+  #again(entry: Pending, refusal: Exclude<PubAck, { kind: 'stored' }>): void {
+    // An answer to an earlier try, while a later one is already scheduled.
+    if (entry.lostAt === Number.POSITIVE_INFINITY) return;
+    const surelyNotStored = refusal.kind === 'no_responders' || refusal.code === KEY_IN_FLIGHT;
+    if (!surelyNotStored) entry.unknown += 1;
+    entry.lastReason = refusal.kind === 'no_responders' ? 'no responders' : refusal.description;
+    const backoffMs = Math.min(MAX_BACKOFF_MS, 2 ** Math.min(entry.refusals, 10));
+    entry.refusals += 1;
+    entry.lostAt = Number.POSITIVE_INFINITY;
+    setTimeout(() => {
+      if (this.#pending.has(entry.token)) this.#transmit(entry);
+    }, backoffMs);
+  }
+
+  #sweepOnce(now: number): void {
+    for (const entry of this.#pending.values()) {
+      if (now >= entry.giveUpAt) {
+        if (entry.lostAt !== Number.POSITIVE_INFINITY) entry.unknown += 1;
+        this.#giveUp(entry, entry.lastReason);
+      } else if (now >= entry.lostAt) {
+        entry.unknown += 1;
+        entry.lastReason = 'no answer in time';
+        this.#transmit(entry);
+      }
+    }
+  }
+
+  async #watchConnection(): Promise<void> {
+    for await (const status of this.#nc.status()) {
+      if (status.type === 'disconnect') {
+        this.#connected = false;
+        for (const entry of this.#pending.values()) {
+          if (entry.lostAt === Number.POSITIVE_INFINITY) continue;
+          entry.unknown += 1;
+          entry.lostAt = Number.POSITIVE_INFINITY;
+          entry.lastReason = 'disconnected';
+        }
+      } else if (status.type === 'reconnect') {
+        this.#connected = true;
+        if (this.#pending.size > 0)
+          this.#logger.info({ inFlight: this.#pending.size }, 'sending again what was in flight');
+        for (const entry of this.#pending.values()) {
+          if (entry.lostAt === Number.POSITIVE_INFINITY) this.#transmit(entry);
+        }
+      }
+    }
+    if (!this.#closed) this.close();
+  }
+
+  #giveUp(entry: Pending, reason: string): void {
+    this.#forget(entry);
+    entry.fail(
+      new TaskledgerError('log_unavailable', {
+        reason,
+        doubtful: entry.unknown > 0,
+        tries: entry.unknown + entry.refusals,
+      }),
+    );
+  }
+
+  #forget(entry: Pending): void {
+    this.#pending.delete(entry.token);
+    this.#inbox.close(entry.token);
+  }
+
+  #release(): void {
+    const next = this.#waiting[this.#waitingHead];
+    if (next === undefined) {
+      this.#taken -= 1;
+      return;
+    }
+    this.#waitingHead += 1;
+    if (this.#waitingHead === this.#waiting.length || this.#waitingHead > 1_024) {
+      this.#waiting.splice(0, this.#waitingHead);
+      this.#waitingHead = 0;
+    }
+    next();
+  }
+
+  /** Short at first: after a leader change answers are lost, and a retry is safe. */
+  #timeoutOf(unknown: number): number {
+    return Math.min(this.#config.appendTimeoutMs, FIRST_TIMEOUT_MS * 2 ** Math.min(unknown, 20));
+  }
+}
+
+const isTransient = (ack: Exclude<PubAck, { kind: 'stored' }>): boolean =>
+  ack.kind === 'no_responders' || ack.code === KEY_IN_FLIGHT || TRANSIENT.has(ack.code);
+
+/** The bytes of a header block. */
+export function encodeHeaders(headers: Readonly<Record<string, string>>): Uint8Array {
+  let text = 'NATS/1.0\r\n';
+  for (const [name, value] of Object.entries(headers)) text += `${name}: ${value}\r\n`;
+  return Buffer.from(`${text}\r\n`);
+}
+
+/** The client asks a message's headers for nothing but their bytes. */
+const prebuilt = (block: Uint8Array): MsgHdrs => ({ encode: () => block }) as unknown as MsgHdrs;
+
+const sum = (times: number, term: (n: number) => number): number =>
+  Array.from({ length: times }, (_, n) => term(n)).reduce((total, ms) => total + ms, 0);
