@@ -9,14 +9,18 @@ requireNode();
 installDependencies();
 
 const checks = [
-  ['types', 'tsc', ['--noEmit']],
-  ['format and lint (biome)', 'biome', ['check', '.']],
-  ['lint (oxlint)', 'oxlint', ['--type-aware', '--deny-warnings']],
-  ['import boundaries', 'depcruise', ['--config', '.dependency-cruiser.cjs', 'src', 'projections']],
+  { name: 'types', program: 'tsc', args: ['--noEmit'] },
+  { name: 'format and lint (biome)', program: 'biome', args: ['check', '.'] },
+  { name: 'lint (oxlint)', program: 'oxlint', args: ['--type-aware', '--deny-warnings'] },
+  {
+    name: 'import boundaries',
+    program: 'depcruise',
+    args: ['--config', '.dependency-cruiser.cjs', 'src', 'projections'],
+  },
 ];
 
 const failedChecks = [];
-for (const [name, program, args] of checks) {
+for (const { name, program, args } of checks) {
   console.log(`\n▸ ${name}`);
   if ((await run(programOf(program), args)) !== 0) failedChecks.push(name);
 }

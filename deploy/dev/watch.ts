@@ -1,0 +1,28 @@
+import { watch } from 'node:fs';
+import { join } from 'node:path';
+import type { Started } from './session.ts';
+
+/** Editors write a file in several steps. */
+const SETTLE_MS = 200;
+
+/** Calls `onChange` once after sources below these folders have changed; tests do not count. */
+export function watchSources(
+  root: string,
+  folders: readonly string[],
+  onChange: () => Promise<void>,
+): Started {
+  let timer: NodeJS.Timeout | undefined;
+  const watchers = folders.map((folder) =>
+    watch(join(root, folder), { recursive: true }, (_event, file) => {
+      if (file === null || !/\.(ts|sql)$/.test(file) || file.endsWith('.test.ts')) return;
+      clearTimeout(timer);
+      timer = setTimeout(() => void onChange(), SETTLE_MS);
+    }),
+  );
+  return {
+    stop: async () => {
+      clearTimeout(timer);
+      for (const watcher of watchers) watcher.close();
+    },
+  };
+}
