@@ -100,7 +100,7 @@ export interface Life {
   /** Decides without storing. */
   readonly when: (command: Command) => Result<TaskEvent>;
   /** The event that the command gives; throws its refusal. */
-  readonly then: (command: Command) => TaskEvent;
+  readonly gives: (command: Command) => TaskEvent;
 }
 
 /** Lives through the commands, each of which must be accepted. Sequences are 10, 20, …; every event has its own id. */
@@ -117,5 +117,5 @@ export function given(...commands: readonly Command[]): Life {
     events.push(recorded);
     state = evolve(state, recorded);
   }
-  return { state, events, when: (command) => decide(state, command), then: accepted };
+  return { state, events, when: (command) => decide(state, command), gives: accepted };
 }

@@ -1,0 +1,316 @@
+import { describe, expect, test } from 'vitest';
+import {
+  cancel,
+  carry,
+  claim,
+  complete,
+  deadLetter,
+  fail,
+  given,
+  ingest,
+  lose,
+  NOW,
+  outcome,
+  queue,
+  reject,
+  replay,
+  requestCancel,
+  start,
+  worker,
+} from '../../test/support/life.ts';
+import type { Command } from './commands.ts';
+import { decide } from './decide.ts';
+import type { ErrorCode } from './errors.ts';
+import type { EventKind } from './events.ts';
+import { fold } from './task.ts';
+
+const once = { maxRetries: 0 };
+const running = [queue(), claim(), start()];
+
+/** One life that leads into each situation that a command can meet. `w1` holds attempt 1 wherever one is held. */
+const lives = {
+  none: [],
+  ingested: [ingest()],
+  rejected: [reject()],
+  queued: [ingest(), queue()],
+  claimed: [ingest(), queue(), claim()],
+  processing: [ingest(), ...running],
+  completed: [ingest(), ...running, complete()],
+  'failed, to be retried': [ingest(), ...running, fail()],
+  'failed for good': [ingest({ policy: once }), ...running, fail()],
+  'lost, to be retried': [ingest(), ...running, lose()],
+  'lost for good': [ingest({ policy: once }), ...running, lose()],
+  'dead-lettered': [ingest({ policy: once }), ...running, fail(), deadLetter()],
+  replayed: [ingest({ policy: once }), ...running, fail(), deadLetter(), replay()],
+  cancelled: [ingest(), requestCancel()],
+  'claimed, with a cancellation pending': [ingest(), queue(), claim(), requestCancel()],
+  'processing, with a cancellation pending': [ingest(), ...running, requestCancel()],
+  'failed, with a cancellation pending': [ingest(), ...running, requestCancel(), fail()],
+} satisfies Record<string, readonly Command[]>;
+type Situation = keyof typeof lives;
+
+const commands: { [K in Command['kind']]: Command & { kind: K } } = {
+  ingest: ingest(),
+  reject: reject(),
+  queue: queue(),
+  claim: claim(),
+  start: start(),
+  complete: complete(),
+  fail: fail(),
+  lose: lose(),
+  dead_letter: deadLetter(),
+  request_cancel: requestCancel(),
+  cancel: cancel(),
+  replay: replay(),
+  carry: carry(),
+};
+type Outcomes = Record<Command['kind'], EventKind | ErrorCode>;
+
+const missing: Outcomes = {
+  ingest: 'INGESTED',
+  reject: 'REJECTED',
+  queue: 'task_missing',
+  claim: 'task_missing',
+  start: 'task_missing',
+  complete: 'task_missing',
+  fail: 'task_missing',
+  lose: 'task_missing',
+  dead_letter: 'task_missing',
+  request_cancel: 'task_missing',
+  cancel: 'task_missing',
+  replay: 'task_missing',
+  carry: 'task_missing',
+};
+const settled: Outcomes = {
+  ingest: 'task_exists',
+  reject: 'task_exists',
+  queue: 'transition_illegal',
+  claim: 'transition_illegal',
+  start: 'lease_lost',
+  complete: 'lease_lost',
+  fail: 'lease_lost',
+  lose: 'transition_illegal',
+  dead_letter: 'transition_illegal',
+  request_cancel: 'task_terminal',
+  cancel: 'task_terminal',
+  replay: 'transition_illegal',
+  carry: 'task_terminal',
+};
+const waiting: Outcomes = {
+  ...settled,
+  queue: 'QUEUED',
+  dead_letter: 'retries_left',
+  request_cancel: 'CANCELLED',
+  cancel: 'cancel_not_requested',
+  carry: 'CARRIED',
+};
+const exhausted: Outcomes = { ...waiting, queue: 'retries_exhausted', dead_letter: 'DEAD_LETTER' };
+const claimed: Outcomes = {
+  ...settled,
+  start: 'PROCESSING',
+  complete: 'transition_illegal',
+  fail: 'transition_illegal',
+  lose: 'RETRY_CLAIMED',
+  request_cancel: 'CANCEL_REQUESTED',
+  cancel: 'cancel_not_requested',
+  carry: 'CARRIED',
+};
+const processing: Outcomes = {
+  ...claimed,
+  start: 'transition_illegal',
+  complete: 'COMPLETED',
+  fail: 'FAILED',
+};
+const cancelling = { request_cancel: 'cancel_pending', cancel: 'CANCELLED' } as const;
+
+/** Every situation with every command. */
+const expected: Record<Situation, Outcomes> = {
+  none: missing,
+  ingested: waiting,
+  rejected: settled,
+  queued: { ...waiting, queue: 'transition_illegal', claim: 'CLAIMED' },
+  claimed,
+  processing,
+  completed: settled,
+  'failed, to be retried': waiting,
+  'failed for good': exhausted,
+  'lost, to be retried': waiting,
+  'lost for good': exhausted,
+  'dead-lettered': { ...settled, replay: 'REPLAYED' },
+  replayed: waiting,
+  cancelled: { ...settled, replay: 'REPLAYED' },
+  'claimed, with a cancellation pending': { ...claimed, ...cancelling },
+  'processing, with a cancellation pending': { ...processing, ...cancelling },
+  'failed, with a cancellation pending': { ...waiting, queue: 'cancel_pending', cancel: 'CANCELLED' },
+};
+
+const cases = Object.entries(expected).flatMap(([situation, outcomes]) =>
+  Object.entries(outcomes).map(
+    ([command, then]) => [command as Command['kind'], situation as Situation, then] as const,
+  ),
+);
+
+test.each(cases)('%s, when the task is %s, gives %s', (command, situation, then) => {
+  expect(outcome(given(...lives[situation]).when(commands[command]))).toBe(then);
+});
+
+describe('only the holder of the live attempt moves it', () => {
+  const held = given(ingest(), ...running);
+  const second = given(ingest(), ...running, lose(), queue(), claim('w2'), start('w2', 2));
+
+  test.each([
+    ['complete', complete('w2')],
+    ['fail', fail('w2')],
+    ['start', start('w2')],
+  ])('%s by another worker is refused', (_, command) => {
+    expect(outcome(held.when(command))).toBe('lease_lost');
+  });
+
+  test.each([
+    ['complete', complete('w1', 1)],
+    ['fail', fail('w1', 1)],
+    ['start', start('w1', 1)],
+  ])('%s of an attempt that was lost is refused, though the next one is running', (_, command) => {
+    expect(outcome(second.when(command))).toBe('lease_lost');
+  });
+
+  test('the same worker cannot finish its second attempt under the number of its first', () => {
+    const again = given(ingest(), ...running, lose(), queue(), claim('w1'), start('w1', 2));
+    expect(outcome(again.when(complete('w1', 1)))).toBe('lease_lost');
+    expect(outcome(again.when(complete('w1', 2)))).toBe('COMPLETED');
+  });
+
+  test('losing an attempt that was already replaced is refused', () => {
+    expect(outcome(second.when(lose(1)))).toBe('lease_lost');
+  });
+
+  test('a worker cannot carry out the cancellation of an attempt that another one holds', () => {
+    const asked = given(ingest(), ...running, requestCancel());
+    expect(outcome(asked.when(cancel(worker('w2'))))).toBe('lease_lost');
+    expect(outcome(asked.when(cancel(worker('w1'))))).toBe('CANCELLED');
+  });
+
+  test('a completion still counts while a cancellation is pending: whichever is stored first stands', () => {
+    expect(outcome(given(ingest(), ...running, requestCancel()).when(complete()))).toBe('COMPLETED');
+  });
+});
+
+describe('the deadline', () => {
+  const deadlineAt = NOW + 1_000;
+  const late = given(ingest({ deadlineAt }), queue());
+
+  test('ends a waiting task once it is reached, not a millisecond before', () => {
+    expect(outcome(late.when(deadLetter(deadlineAt - 1)))).toBe('retries_left');
+    expect(late.gives(deadLetter(deadlineAt))).toMatchObject({
+      kind: 'DEAD_LETTER',
+      data: { reason: 'deadline' },
+    });
+  });
+
+  test('does not end an attempt that runs', () => {
+    const attempt = given(ingest({ deadlineAt }), ...running);
+    expect(outcome(attempt.when(deadLetter(deadlineAt)))).toBe('transition_illegal');
+    expect(outcome(attempt.when({ ...complete(), at: deadlineAt + 1 }))).toBe('COMPLETED');
+  });
+
+  test('is left behind by a replay', () => {
+    const anew = given(ingest({ deadlineAt }), deadLetter(deadlineAt), replay());
+    expect(outcome(anew.when(deadLetter(deadlineAt + 1)))).toBe('retries_left');
+  });
+});
+
+test('a task whose payload is not at hand cannot be carried: the event that holds it may age out', () => {
+  const { events } = given(ingest(), queue({ inlinePayload: false }));
+  const known = fold(events.slice(1));
+  expect(outcome(decide(known, carry()))).toBe('payload_unknown');
+  expect(outcome(decide(fold(events), carry()))).toBe('CARRIED');
+});
+
+describe('what an event says', () => {
+  test('INGESTED has all that the submission said, and no key for what it left out', () => {
+    const full = {
+      payload: [1, null],
+      priority: 1,
+      fingerprint: 'f',
+      idempotencyKey: 'k',
+      policy: once,
+      runAt: NOW + 1,
+      deadlineAt: NOW + 2,
+    };
+    const { payload, priority, ...rest } = full;
+    expect(given().gives(ingest(full))).toMatchObject({
+      priority,
+      from: null,
+      round: 1,
+      attempt: 0,
+      data: { payload, ...rest },
+    });
+    expect(Object.keys(given().gives(ingest({ policy: undefined })).data)).toEqual(['payload']);
+  });
+
+  test('QUEUED carries the facts, and the payload itself or where to find it', () => {
+    const submitted = given(ingest({ policy: once }));
+    const facts = { submittedAt: NOW, attemptsBefore: 0, lost: 0, policy: once };
+    expect(submitted.gives(queue()).data).toEqual({ facts, payload: { clip: 1 } });
+    expect(submitted.gives(queue({ inlinePayload: false })).data).toEqual({ facts, payloadSeq: 10 });
+  });
+
+  test('an attempt is counted when it is claimed', () => {
+    const { events } = given(ingest(), ...running, lose(), queue(), claim('w2'));
+    expect(events.map(({ event }) => event.attempt)).toEqual([0, 0, 1, 1, 1, 1, 2]);
+  });
+
+  test('FAILED and RETRY_CLAIMED say what follows', () => {
+    const { gives } = given(ingest(), ...running);
+    expect(gives(fail()).data).toEqual({
+      error: { name: 'Error', message: 'codec missing' },
+      next: { retryInMs: 550 },
+    });
+    expect(gives(lose()).data).toEqual({
+      lostWorker: 'w1',
+      reason: 'lease_expired',
+      next: { retryInMs: 550 },
+    });
+  });
+
+  test('the default policy allows three retries: the fourth attempt is the last', () => {
+    const rounds = [1, 2, 3].flatMap((n) => [queue(), claim(), start('w1', n), fail('w1', n)]);
+    const { gives } = given(ingest(), ...rounds, queue(), claim(), start('w1', 4));
+    expect(gives(fail('w1', 4)).data).toMatchObject({ next: { final: 'retries' } });
+    expect(given(ingest(), ...rounds).events.at(-1)?.event.data).toMatchObject({
+      next: { retryInMs: expect.any(Number) },
+    });
+  });
+
+  test('a lost attempt uses up a retry like a failed one', () => {
+    const { gives } = given(ingest({ policy: { maxRetries: 1 } }), ...running, lose(), queue(), claim());
+    expect(gives(lose(2)).data).toMatchObject({ next: { final: 'retries' } });
+  });
+
+  test('an error whose name or code the policy lists as not retryable ends the task', () => {
+    const { gives } = given(ingest({ policy: { notRetryable: ['BadClip', 'E_CODEC'] } }), ...running);
+    const next = (error: { name: string; code?: string }) =>
+      gives(fail('w1', 1, { error: { message: '', ...error } })).data;
+    expect(next({ name: 'BadClip' })).toMatchObject({ next: { final: 'not_retryable' } });
+    expect(next({ name: 'Error', code: 'E_CODEC' })).toMatchObject({ next: { final: 'not_retryable' } });
+    expect(next({ name: 'Error', code: 'OTHER' })).toMatchObject({ next: { retryInMs: 550 } });
+  });
+
+  test('an attempt that knows that trying again cannot help overrides the policy', () => {
+    const { gives } = given(ingest(), ...running);
+    expect(gives(fail('w1', 1, { final: 'deadline' })).data).toMatchObject({ next: { final: 'deadline' } });
+  });
+
+  test('DEAD_LETTER repeats the reason that the attempt ended with', () => {
+    const { gives } = given(ingest(), ...running, fail('w1', 1, { final: 'poison' }));
+    expect(gives(deadLetter()).data).toEqual({ reason: 'poison' });
+  });
+
+  test('every event names the command that caused it, its actor, its time and its trace', () => {
+    const trace = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+    const { when } = given(ingest(), queue());
+    expect(when({ ...claim('w9'), trace, at: NOW + 3 })).toMatchObject({
+      value: { id: claim().eventId, actor: worker('w9'), trace, at: NOW + 3, from: 'QUEUED' },
+    });
+  });
+});
