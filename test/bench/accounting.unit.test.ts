@@ -1,0 +1,27 @@
+import { describe, expect, test } from 'vitest';
+import { canAccount, cpuSeconds, parseStat, parseStatus, processTree } from './accounting.ts';
+
+describe('/proc', () => {
+  test('the times are found although the program has spaces and brackets in its name', () => {
+    const text = '42 (a (b) c) S 7 42 42 0 -1 4194560 1 2 3 4 150 50 25 75 20 0 11 0 1 1 1';
+    expect(parseStat(text)).toEqual({ parentPid: 7, ownSeconds: 2, reapedSeconds: 1 });
+  });
+
+  test('memory is told apart by kind, and a kind that is missing is none', () => {
+    const text = 'Name:\tnode\nRssAnon:\t    2048 kB\nRssFile:\t     512 kB\n';
+    expect(parseStatus(text)).toEqual({ anonKib: 2048, sharedKib: 0, fileKib: 512 });
+  });
+
+  test.runIf(canAccount)('a process that is gone counts for nothing', () => {
+    const beyondAnyPid = 2 ** 30;
+    expect(processTree([beyondAnyPid])).toEqual([]);
+    expect(cpuSeconds([beyondAnyPid])).toBe(0);
+  });
+
+  test.runIf(canAccount)('CPU that this process burns is counted to it', () => {
+    const before = cpuSeconds([process.pid]);
+    const until = performance.now() + 300;
+    while (performance.now() < until) Math.sqrt(until);
+    expect(cpuSeconds([process.pid]) - before).toBeGreaterThan(0.05);
+  });
+});

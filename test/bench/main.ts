@@ -1,0 +1,163 @@
+import { mkdir } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { buildLoad } from './built.ts';
+import { folderText } from './cpu-profile.ts';
+import { describeMachine, type Figure, figureTable } from './figure.ts';
+import { drain } from './figures/drain.ts';
+import { latency } from './figures/latency.ts';
+import { submitMeasurements } from './figures/submit.ts';
+import { sustained } from './figures/sustained.ts';
+import { type Bench, type BenchSettings, type Measurement, openLoads } from './measurement.ts';
+import { parseLayout, prepareStands, type Stands } from './stand.ts';
+
+/** `npm run bench`: the built product on servers of its own; one JSON line a figure on stdout, all else on stderr. */
+const measurements: readonly Measurement[] = [...submitMeasurements, drain, sustained, latency];
+
+const { values: args } = parseArgs({
+  options: {
+    only: { type: 'string', multiple: true, default: [] },
+    seconds: { type: 'string', default: '20' },
+    layout: { type: 'string', default: 'api+dispatcher,projector' },
+    workers: { type: 'string', default: '1' },
+    concurrency: { type: 'string', default: '100' },
+    via: { type: 'string', default: 'log' },
+    set: { type: 'string', multiple: true, default: [] },
+    profile: { type: 'string' },
+    help: { type: 'boolean', default: false },
+  },
+});
+
+const HELP = `npm run bench -- [options]
+
+  --only NAME[,NAME]    these measurements only (may be repeated)
+  --seconds N           length of a timed window (${args.seconds})
+  --layout LIST         processes of the product, roles joined by "+": all | api,dispatcher,projector | ... (${args.layout})
+  --workers N           worker processes (${args.workers}), of --concurrency N (${args.concurrency}) each
+  --via log|http        how sustained and latency submit (${args.via})
+  --set NAME=VALUE      a setting of the product, as its environment variable
+  --profile PART        CPU profile of a part: a role of the layout, submitter or worker; summary on stderr
+
+Measurements:
+${measurements.map(({ name, about }) => `  ${name.padEnd(20)}  ${about}`).join('\n')}`;
+
+const log = (line: string): void => console.error(`bench: ${line}`);
+
+function readSettings(): BenchSettings {
+  const count = (name: 'seconds' | 'workers' | 'concurrency'): number => {
+    const value = Number(args[name]);
+    if (!(value > 0)) throw new Error(`--${name} must be a positive number`);
+    return value;
+  };
+  if (args.via !== 'log' && args.via !== 'http') throw new Error('--via is log or http');
+  return {
+    seconds: count('seconds'),
+    workers: count('workers'),
+    concurrency: count('concurrency'),
+    via: args.via,
+    layout: args.layout,
+  };
+}
+
+function selected(): readonly Measurement[] {
+  const wanted = args.only.flatMap((list) => list.split(','));
+  const unknown = wanted.filter((name) => !measurements.some((measurement) => measurement.name === name));
+  if (unknown.length > 0) throw new Error(`no measurement is called ${unknown.join(', ')}; see --help`);
+  return wanted.length === 0 ? measurements : measurements.filter(({ name }) => wanted.includes(name));
+}
+
+const profileFolder = fileURLToPath(new URL(`../../.taskledger/profiles/${Date.now()}`, import.meta.url));
+const PROFILE_ARGS = ['--cpu-prof', '--cpu-prof-interval=500', `--cpu-prof-dir=${profileFolder}`];
+
+async function measure(
+  stands: Stands,
+  measurement: Measurement,
+  settings: BenchSettings,
+  take: (figure: Figure) => void,
+): Promise<void> {
+  const nodeArgs = (part: string): readonly string[] =>
+    args.profile !== undefined && part.split('+').includes(args.profile) ? PROFILE_ARGS : [];
+  const stand = await stands.open({
+    layout: parseLayout(settings.layout),
+    nodeArgs,
+    settings: Object.fromEntries(
+      args.set.map((pair) => [pair.split('=')[0] ?? '', pair.slice(pair.indexOf('=') + 1)]),
+    ),
+  });
+  const loads = openLoads(stand, settings, nodeArgs);
+  const machine = describeMachine(stands.natsVersion);
+  const { layout, workers, concurrency } = settings;
+  const bench: Bench = {
+    settings,
+    stand,
+    log: (line) => log(`${measurement.name}: ${line}`),
+    producer: (via = 'log') => loads.producer(via),
+    startWorkers: ({ keepLatency = false } = {}) => loads.startWorkers(keepLatency),
+    parts: () => ({ ...stand.parts, ...loads.parts() }),
+    report: (name, value, unit, params = {}) =>
+      take({
+        name,
+        value,
+        unit,
+        params: { layout, workers, concurrency, ...params },
+        machine,
+        at: new Date().toISOString(),
+      }),
+  };
+  const end = async (): Promise<void> => {
+    await loads.end();
+    await stand.stop();
+  };
+  endRunning = end;
+  try {
+    await measurement.run(bench);
+  } finally {
+    endRunning = async () => {};
+    await end();
+  }
+}
+
+let endRunning = async (): Promise<void> => {};
+
+async function main(): Promise<void> {
+  if (args.help) {
+    console.log(HELP);
+    return;
+  }
+  const settings = readSettings();
+  const chosen = selected();
+  await buildLoad();
+  if (args.profile !== undefined) await mkdir(profileFolder, { recursive: true });
+  const stands = await prepareStands(log);
+  const figures: Figure[] = [];
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => {
+      log('interrupted');
+      void endRunning()
+        .then(() => stands.close())
+        .finally(() => process.exit(130));
+    });
+  }
+  try {
+    for (const measurement of chosen) {
+      log(`${measurement.name}: ${measurement.about}`);
+      try {
+        await measure(stands, measurement, settings, (figure) => {
+          figures.push(figure);
+          console.log(JSON.stringify(figure));
+        });
+      } catch (error) {
+        process.exitCode = 1;
+        log(
+          `${measurement.name} failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+        );
+      }
+    }
+  } finally {
+    await stands.close();
+  }
+  if (args.profile !== undefined) console.error(await folderText(profileFolder));
+  console.error(`\n${figureTable(figures)}`);
+}
+
+await main();
