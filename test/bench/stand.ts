@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -73,6 +73,8 @@ const HEALTHY_WITHIN_MS = 30_000;
 /** Postgres is started once; every stand has a database of its own in it, and a nats-server with an empty store. */
 export async function prepareStands(log: (line: string) => void): Promise<Stands> {
   const dir = await mkdtemp(join(tmpdir(), 'taskledger-bench-'));
+  // As root, Postgres runs as another user, who must be able to enter.
+  await chmod(dir, 0o755);
   const nats = await findNatsServer({
     cacheDir: CACHE_DIR,
     explicitBin: process.env['NATS_SERVER_BIN'],
