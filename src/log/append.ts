@@ -15,7 +15,7 @@ export interface AppendParts {
   readonly names: Names;
   readonly publisher: Publisher;
   /** Must see everything up to `atLeastSeq`. */
-  readTask(tenant: string, taskId: string, atLeastSeq: number): Promise<readonly Recorded[]>;
+  readonly readTask: (tenant: string, taskId: string, atLeastSeq: number) => Promise<readonly Recorded[]>;
 }
 
 /**

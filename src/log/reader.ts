@@ -45,7 +45,11 @@ class Reader implements LogReader {
   /** Highest sequence received, in the stream that is read; the next consumer starts after it. */
   #received: number;
   #position: number;
-  #waiters: { readonly seq: number; resolve(): void; reject(error: Error): void }[] = [];
+  #waiters: {
+    readonly seq: number;
+    readonly resolve: () => void;
+    readonly reject: (error: Error) => void;
+  }[] = [];
   #wake: (() => void) | undefined;
   #stopping = false;
   #finished: Promise<void> | undefined;

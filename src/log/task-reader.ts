@@ -15,9 +15,9 @@ const LAG_PAUSES_MS = [2, 5, 10, 20];
 
 /** Direct reads: any replica answers, so what was written a moment ago may be missing unless `atLeastSeq` is given. */
 export interface TaskReader {
-  readTask(tenant: string, taskId: string, atLeastSeq?: number): Promise<Recorded[]>;
-  readEvent(seq: number): Promise<Recorded | undefined>;
-  close(): void;
+  readonly readTask: (tenant: string, taskId: string, atLeastSeq?: number) => Promise<Recorded[]>;
+  readonly readEvent: (seq: number) => Promise<Recorded | undefined>;
+  readonly close: () => void;
 }
 
 export function createTaskReader({ nc, names }: { nc: NatsConnection; names: Names }): TaskReader {
