@@ -1,0 +1,339 @@
+import type { EventOf, NextStep, Recorded, TaskEvent } from '../domain/events.ts';
+import type { Priority } from '../domain/names.ts';
+import type { TaskState } from '../domain/task.ts';
+import type { CoreSettings, Decision, LineStats, Phase, Woken } from './decisions.ts';
+import { Deque } from './deque.ts';
+import { LiveTask, Mode } from './live-task.ts';
+import { type Order, PriorityFifo } from './order.ts';
+import { PayloadCache } from './payload-cache.ts';
+import { Placement } from './placement.ts';
+import { TaskIndex } from './task-index.ts';
+
+/** A task due sooner than this is woken by the core alone: the server's scheduler is up to 250 ms late for such. */
+export const LOCAL_TIMER_MS = 250;
+/** How long after its due time a task waits for the server's timer before the core wakes it. */
+export const TIMER_GRACE_MS = 1_000;
+/** Dead letters and cancellations whose appends may be under way together. */
+const MAX_ENDING = 256;
+
+/**
+ * The deciding part of the dispatcher: a deterministic state machine over the log. It has no clock, no I/O and no
+ * randomness; the same inputs in the same order give the same decisions.
+ *
+ * Inputs: `observe` (an event of the log, in order), `advance` (time), `timerFired`, and what became of its decisions:
+ * `refused` or `unresolved` (a stored append needs no word, its event comes with the log).
+ * Output: `decide`. Every input costs O(1) or O(log n) in the number of live tasks.
+ *
+ * Invariant: a task has at most one append under way, between the decision and the next thing heard of the task.
+ */
+export class DispatchCore {
+  readonly #settings: CoreSettings;
+  readonly #tasks = new TaskIndex();
+  readonly #place: Placement;
+  readonly #payloads: PayloadCache;
+  readonly #timersWanted = new Deque<{ readonly task: LiveTask; readonly dueAt: number }>();
+  #phase: Phase = 'replaying';
+  #position = 0;
+
+  constructor(settings: CoreSettings, newOrder: () => Order = () => new PriorityFifo()) {
+    this.#settings = settings;
+    this.#place = new Placement(settings.window, newOrder);
+    this.#payloads = new PayloadCache(settings);
+  }
+
+  /** Sequence of the last event folded. */
+  get position(): number {
+    return this.#position;
+  }
+
+  get phase(): Phase {
+    return this.#phase;
+  }
+
+  /** Tasks that have not ended. */
+  get size(): number {
+    return this.#tasks.size;
+  }
+
+  get cachedBytes(): number {
+    return this.#payloads.bytes;
+  }
+
+  get types(): Iterable<string> {
+    return this.#place.types;
+  }
+
+  enter(phase: Phase): void {
+    this.#phase = phase;
+    if (phase !== 'leading') this.#timersWanted.clear();
+    for (const line of this.#place.lines) this.#place.touch(line);
+  }
+
+  /** Folds one event. One that was folded before is passed over. */
+  observe({ event, seq, storedAt }: Recorded): void {
+    if (seq <= this.#position) return;
+    this.#position = seq;
+    const known = this.#tasks.get(event.tenant, event.taskId);
+    switch (event.kind) {
+      case 'INGESTED':
+        this.#ingested(this.#begun(event, seq, true), event, storedAt);
+        return;
+      case 'REPLAYED':
+        this.#replayed(this.#begun(event, seq, false), event, storedAt);
+        return;
+      case 'CARRIED':
+        if (known === undefined) this.#carriedAnew(this.#begun(event, seq, true), event, storedAt);
+        else this.#carriedOn(known, seq, storedAt);
+        return;
+      case 'QUEUED':
+        this.#queued(this.#moved(known, event, seq), event);
+        return;
+      case 'CLAIMED':
+      case 'PROCESSING':
+        this.#ran(this.#moved(known, event, seq), event);
+        return;
+      case 'FAILED':
+      case 'RETRY_CLAIMED':
+        this.#attemptEnded(this.#moved(known, event, seq), event, storedAt);
+        return;
+      case 'CANCEL_REQUESTED':
+        this.#cancelRequested(this.#moved(known, event, seq));
+        return;
+      case 'REJECTED':
+      case 'COMPLETED':
+      case 'DEAD_LETTER':
+      case 'CANCELLED':
+        if (known !== undefined) this.#forget(known);
+        return;
+      default:
+        event satisfies never;
+    }
+  }
+
+  /** The server's schedule for a task has fired: its clock has reached `dueAt` (ms since 1970). True when that woke the task. */
+  timerFired(tenant: string, taskId: string, dueAt: number): boolean {
+    const task = this.#tasks.get(tenant, taskId);
+    if (task === undefined || task.mode !== Mode.delayed || dueAt < task.dueAt) return false;
+    this.#place.settle(task, dueAt);
+    return true;
+  }
+
+  /** Wakes what is due at `now` (ms since 1970). */
+  advance(now: number): Woken {
+    const woken = { due: 0, overdue: 0, expired: 0 };
+    for (let task = this.#place.takeDue(now); task !== undefined; task = this.#place.takeDue(now)) {
+      woken.due += 1;
+      if (task.wakeAt > task.dueAt) woken.overdue += 1;
+      this.#place.settle(task, now);
+    }
+    for (let task = this.#place.takeExpired(now); task !== undefined; task = this.#place.takeExpired(now)) {
+      woken.expired += 1;
+      this.#place.doom(task);
+    }
+    return woken;
+  }
+
+  /** When `advance` next has something to do (ms since 1970); Infinity when never. */
+  nextWakeAt(): number {
+    return this.#place.nextWakeAt();
+  }
+
+  /** Sizes the ready windows from the claims of the last `elapsedMs`. */
+  measure(elapsedMs: number): void {
+    for (const line of this.#place.lines) {
+      line.measure(elapsedMs, this.#settings.window);
+      if (line.order.size > 0) this.#place.touch(line);
+    }
+  }
+
+  /** Adds everything that should be done now; nothing unless leading. */
+  decide(decisions: Decision[]): void {
+    if (this.#phase !== 'leading') return;
+    for (let wanted = this.#timersWanted.shift(); wanted !== undefined; wanted = this.#timersWanted.shift()) {
+      const { task, dueAt } = wanted;
+      if (task.mode === Mode.delayed && task.dueAt === dueAt)
+        decisions.push({ kind: 'set_timer', task, seq: task.seq, dueAt });
+    }
+    while (this.#place.ending < MAX_ENDING) {
+      const task = this.#place.takeDoomed();
+      if (task === undefined) break;
+      decisions.push({ kind: task.cancelRequested ? 'cancel' : 'dead_letter', task, seq: task.seq });
+    }
+    for (const line of this.#place.takeDirty()) {
+      for (let task = this.#place.takeNext(line); task !== undefined; task = this.#place.takeNext(line))
+        decisions.push({ kind: 'queue', task, seq: task.seq });
+    }
+  }
+
+  /** The append expecting `seq` was refused or is void: somebody moved the task. The log brings that event, or has brought it. */
+  refused(task: LiveTask, seq: number, now: number): void {
+    if (!isIntent(task)) return;
+    // An event came that changes no status (CARRIED): the task stands where it stood.
+    if (task.seq !== seq) this.#place.settle(task, now);
+    else this.#place.to(task, Mode.moved);
+  }
+
+  /** Nobody knows whether the append was stored, or it could not be made: put off until `retryAt` unless the log says more. */
+  unresolved(task: LiveTask, retryAt: number): void {
+    if (isIntent(task)) this.#place.delay(task, { dueAt: retryAt, wakeAt: retryAt });
+  }
+
+  /** What the log says of a task whose beginning was not seen. */
+  learn(task: LiveTask, state: TaskState): void {
+    task.known = true;
+    task.keepFacts(state.facts);
+    task.cancelRequested = state.cancelRequested;
+    task.payloadSeq = state.payloadSeq;
+    this.#place.watchDeadline(task);
+  }
+
+  /** The log knows nothing of the task any more. */
+  vanished(task: LiveTask): void {
+    if (task.mode !== Mode.gone) this.#forget(task);
+  }
+
+  /** Tasks of each type that are waiting, QUEUED and unclaimed included, delayed ones not. */
+  waiting(): Record<string, number> {
+    const waiting: Record<string, number> = {};
+    for (const { type, order, intents, ready } of this.#place.lines)
+      waiting[type] = order.size + intents + ready;
+    return waiting;
+  }
+
+  stats(): Record<string, LineStats> {
+    const stats: Record<string, LineStats> = {};
+    for (const { type, order, delayed, ready, intents, running, window, claimRate } of this.#place.lines)
+      stats[type] = {
+        waiting: order.size,
+        delayed,
+        ready,
+        intents,
+        running,
+        window,
+        claimsPerSecond: Math.round(claimRate * 10) / 10,
+      };
+    return stats;
+  }
+
+  // Folding
+
+  #ingested(task: LiveTask, event: EventOf<'INGESTED'>, storedAt: number): void {
+    const { payload, policy, runAt, deadlineAt } = event.data;
+    task.submittedAt = event.at;
+    if (policy !== undefined || deadlineAt !== undefined || event.trace !== undefined)
+      task.rare = { policy, deadlineAt, trace: event.trace };
+    task.payloadSeq = task.seq;
+    // Most of the past has ended: its payloads are not worth the work.
+    if (this.#phase !== 'replaying') this.#payloads.keep(task, payload);
+    this.#delayUntil(task, runAt ?? 0, storedAt);
+  }
+
+  #replayed(task: LiveTask, event: EventOf<'REPLAYED'>, storedAt: number): void {
+    if (event.trace !== undefined) task.rare = { trace: event.trace };
+    this.#place.settle(task, storedAt);
+  }
+
+  #queued(task: LiveTask, event: EventOf<'QUEUED'>): void {
+    task.status = 'QUEUED';
+    task.dueAt = 0;
+    if (!task.known) {
+      task.known = true;
+      task.keepFacts(event.data.facts);
+    }
+    // The newest event that holds the payload is the one to point at: it ages out last.
+    task.payloadSeq = event.data.payload === undefined ? event.data.payloadSeq : task.seq;
+    if (task.rare?.next !== undefined) task.rare = { ...task.rare, next: undefined };
+    this.#payloads.drop(task);
+    this.#place.to(task, Mode.queued);
+    this.#place.watchDeadline(task);
+  }
+
+  #ran(task: LiveTask, event: EventOf<'CLAIMED'> | EventOf<'PROCESSING'>): void {
+    task.status = event.kind;
+    if (event.kind === 'CLAIMED') task.line.claims += 1;
+    if (task.mode !== Mode.running) this.#place.to(task, Mode.running);
+  }
+
+  #attemptEnded(task: LiveTask, event: EventOf<'FAILED'> | EventOf<'RETRY_CLAIMED'>, storedAt: number): void {
+    task.status = event.kind;
+    if (event.kind === 'RETRY_CLAIMED') task.lost += 1;
+    this.#after(task, event.data.next, storedAt);
+  }
+
+  #after(task: LiveTask, next: NextStep, storedAt: number): void {
+    task.rare = { ...task.rare, next };
+    if ('final' in next || task.cancelRequested) this.#place.doom(task);
+    else this.#delayUntil(task, storedAt + next.retryInMs, storedAt);
+  }
+
+  #cancelRequested(task: LiveTask): void {
+    task.cancelRequested = true;
+    if (task.mode === Mode.gone) this.#place.to(task, Mode.running);
+  }
+
+  /** A task that is known stands where it stood; the announcement only renews its sequence and holds its payload. */
+  #carriedOn(task: LiveTask, seq: number, storedAt: number): void {
+    task.seq = seq;
+    task.payloadSeq = seq;
+    if (task.mode === Mode.moved) this.#place.settle(task, storedAt);
+  }
+
+  #carriedAnew(task: LiveTask, event: EventOf<'CARRIED'>, storedAt: number): void {
+    const { status, facts, cancelRequested, next, dueAt } = event.data.state;
+    task.status = status;
+    task.payloadSeq = task.seq;
+    task.cancelRequested = cancelRequested;
+    if (next !== undefined || event.trace !== undefined) task.rare = { next, trace: event.trace };
+    task.keepFacts(facts);
+    if (status === 'CLAIMED' || status === 'PROCESSING') this.#place.to(task, Mode.running);
+    else this.#delayUntil(task, dueAt ?? 0, storedAt);
+  }
+
+  /** A task at the beginning of its life or of a round. */
+  #begun(event: TaskEvent, seq: number, known: boolean): LiveTask {
+    const previous = this.#tasks.get(event.tenant, event.taskId);
+    if (previous !== undefined) this.#forget(previous);
+    const task = new LiveTask({
+      id: event.taskId,
+      tenant: event.tenant,
+      line: this.#place.line(event.type),
+      status: event.kind === 'REPLAYED' ? 'REPLAYED' : 'INGESTED',
+      seq,
+      priority: event.priority,
+      round: event.round,
+      attempt: event.attempt,
+      known,
+    });
+    this.#tasks.add(task);
+    return task;
+  }
+
+  /** The task with what every event says; begun anew when its beginning was not seen. */
+  #moved(task: LiveTask | undefined, event: TaskEvent, seq: number): LiveTask {
+    if (task === undefined) return this.#begun(event, seq, false);
+    task.seq = seq;
+    task.round = event.round;
+    task.attempt = event.attempt;
+    if (task.priority !== event.priority) this.#place.reclass(task, event.priority as Priority);
+    return task;
+  }
+
+  #delayUntil(task: LiveTask, dueAt: number, storedAt: number): void {
+    if (dueAt <= storedAt) {
+      this.#place.settle(task, storedAt);
+      return;
+    }
+    // Replay cannot tell whether a timer is set: the core wakes those itself, punctually.
+    const timed = this.#phase !== 'replaying' && dueAt - storedAt >= LOCAL_TIMER_MS;
+    this.#place.delay(task, { dueAt, wakeAt: timed ? dueAt + TIMER_GRACE_MS : dueAt });
+    if (timed && this.#phase === 'leading') this.#timersWanted.push({ task, dueAt });
+  }
+
+  #forget(task: LiveTask): void {
+    this.#place.drop(task);
+    this.#payloads.drop(task);
+    this.#tasks.remove(task);
+  }
+}
+
+const isIntent = ({ mode }: LiveTask): boolean => mode === Mode.queueing || mode === Mode.ending;

@@ -1,0 +1,222 @@
+import type { Priority } from '../domain/names.ts';
+import { Deque } from './deque.ts';
+import { type LiveTask, Mode } from './live-task.ts';
+import type { Order } from './order.ts';
+import { TypeLine, type WindowLimits } from './type-line.ts';
+import { WakeList } from './wake-list.ts';
+
+/**
+ * Where every live task stands (see Mode) and the counts that follow from it.
+ *
+ * Invariant: a mode changes only in `to`, `delay`, `takeNext` and `takeDoomed`, so the counts always agree with the modes.
+ */
+export class Placement {
+  readonly #window: WindowLimits;
+  readonly #newOrder: () => Order;
+  readonly #lines = new Map<string, TypeLine>();
+  /** Lines whose work or room has changed since they were last taken. */
+  #dirty: TypeLine[] = [];
+  readonly #delayed = new WakeList((task, at) => task.mode === Mode.delayed && task.wakeAt === at);
+  readonly #deadlines = new WakeList((task) => task.mode !== Mode.gone && task.deadlineWatched);
+  readonly #doomed = new Deque<LiveTask>();
+  #ending = 0;
+
+  constructor(window: WindowLimits, newOrder: () => Order) {
+    this.#window = window;
+    this.#newOrder = newOrder;
+  }
+
+  get lines(): Iterable<TypeLine> {
+    return this.#lines.values();
+  }
+
+  get types(): Iterable<string> {
+    return this.#lines.keys();
+  }
+
+  /** Appends under way that end a task. */
+  get ending(): number {
+    return this.#ending;
+  }
+
+  line(type: string): TypeLine {
+    let line = this.#lines.get(type);
+    if (line === undefined) {
+      line = new TypeLine(type, this.#newOrder(), this.#window);
+      this.#lines.set(type, line);
+    }
+    return line;
+  }
+
+  /** Where a task belongs that has no time to wait for: its line, or its end. */
+  settle(task: LiveTask, now: number): void {
+    const next = task.rare?.next;
+    const expired = task.deadlineAt !== undefined && task.deadlineAt <= now;
+    if ((next !== undefined && 'final' in next) || task.cancelRequested || expired) {
+      this.doom(task);
+      return;
+    }
+    this.to(task, task.status === 'QUEUED' ? Mode.queued : Mode.waiting);
+    this.watchDeadline(task);
+  }
+
+  doom(task: LiveTask): void {
+    this.to(task, Mode.doomed);
+    this.#doomed.push(task);
+  }
+
+  delay(task: LiveTask, { dueAt, wakeAt }: { dueAt: number; wakeAt: number }): void {
+    this.#leave(task);
+    task.dueAt = dueAt;
+    task.wakeAt = wakeAt;
+    this.#enter(task, Mode.delayed);
+    this.#delayed.add(task, wakeAt);
+    this.watchDeadline(task);
+  }
+
+  to(task: LiveTask, mode: Mode): void {
+    this.#leave(task);
+    this.#enter(task, mode);
+  }
+
+  reclass(task: LiveTask, priority: Priority): void {
+    const { mode } = task;
+    if (mode === Mode.waiting) this.#leave(task);
+    task.priority = priority;
+    if (mode === Mode.waiting) this.#enter(task, Mode.waiting);
+  }
+
+  watchDeadline(task: LiveTask): void {
+    const { deadlineAt } = task;
+    if (deadlineAt === undefined || task.deadlineWatched) return;
+    task.deadlineWatched = true;
+    this.#deadlines.add(task, deadlineAt);
+  }
+
+  /** The task has ended. */
+  drop(task: LiveTask): void {
+    this.to(task, Mode.gone);
+    if (task.deadlineWatched) this.#deadlines.dropped();
+  }
+
+  /** When `takeDue` or `takeExpired` next has something (ms since 1970); Infinity when never. */
+  nextWakeAt(): number {
+    return Math.min(this.#delayed.nextAt(), this.#deadlines.nextAt());
+  }
+
+  /** A delayed task to be woken; the caller moves it on. */
+  takeDue(now: number): LiveTask | undefined {
+    return this.#delayed.take(now);
+  }
+
+  /** A task past its deadline that waits for something; one that is running is left alone until it comes back. */
+  takeExpired(now: number): LiveTask | undefined {
+    for (let task = this.#deadlines.take(now); task !== undefined; task = this.#deadlines.take(now)) {
+      task.deadlineWatched = false;
+      this.#deadlines.dropped();
+      if (task.mode === Mode.waiting || task.mode === Mode.delayed || task.mode === Mode.queued) return task;
+    }
+    return undefined;
+  }
+
+  /** A task to be ended, now `ending`. */
+  takeDoomed(): LiveTask | undefined {
+    for (let task = this.#doomed.shift(); task !== undefined; task = this.#doomed.shift()) {
+      if (task.mode !== Mode.doomed) continue;
+      this.#enter(task, Mode.ending);
+      return task;
+    }
+    return undefined;
+  }
+
+  /** The next task of a line that has room, now `queueing`. */
+  takeNext(line: TypeLine): LiveTask | undefined {
+    if (line.room <= 0) return undefined;
+    const task = line.order.next();
+    // Not `to`: the order knows already that the task has left.
+    if (task !== undefined) this.#enter(task, Mode.queueing);
+    return task;
+  }
+
+  takeDirty(): TypeLine[] {
+    const dirty = this.#dirty;
+    this.#dirty = [];
+    for (const line of dirty) line.dirty = false;
+    return dirty;
+  }
+
+  touch(line: TypeLine): void {
+    if (line.dirty) return;
+    line.dirty = true;
+    this.#dirty.push(line);
+  }
+
+  #leave(task: LiveTask): void {
+    const { line, mode } = task;
+    task.mode = Mode.gone;
+    switch (mode) {
+      case Mode.waiting:
+        line.order.left(task);
+        return;
+      case Mode.delayed:
+        line.delayed -= 1;
+        this.#delayed.dropped();
+        return;
+      case Mode.doomed:
+        // A follower never takes from it: stale heads must not gather.
+        while (this.#doomed.length > 0 && this.#doomed.peek()?.mode !== Mode.doomed) this.#doomed.shift();
+        return;
+      case Mode.queueing:
+        line.intents -= 1;
+        this.touch(line);
+        return;
+      case Mode.ending:
+        this.#ending -= 1;
+        return;
+      case Mode.queued:
+        line.ready -= 1;
+        this.touch(line);
+        return;
+      case Mode.running:
+        line.running -= 1;
+        return;
+      case Mode.moved:
+      case Mode.gone:
+        return;
+      default:
+        mode satisfies never;
+    }
+  }
+
+  #enter(task: LiveTask, mode: Mode): void {
+    const { line } = task;
+    task.mode = mode;
+    switch (mode) {
+      case Mode.waiting:
+        line.order.add(task);
+        this.touch(line);
+        return;
+      case Mode.delayed:
+        line.delayed += 1;
+        return;
+      case Mode.queueing:
+        line.intents += 1;
+        return;
+      case Mode.ending:
+        this.#ending += 1;
+        return;
+      case Mode.queued:
+        line.ready += 1;
+        return;
+      case Mode.running:
+        line.running += 1;
+        return;
+      case Mode.doomed:
+      case Mode.moved:
+      case Mode.gone:
+        return;
+      default:
+        mode satisfies never;
+    }
+  }
+}
