@@ -102,6 +102,7 @@ export const catalogue = {
     'The API key does not belong to tenant {tenant}',
     'Use a key of that tenant.',
   ),
+  key_not_found: entry(404, false, 'API key {keyId} is not known', 'List the keys with GET /v1/keys.'),
   tenant_unknown: entry(
     404,
     false,

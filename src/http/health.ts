@@ -1,0 +1,93 @@
+import { jetstreamManager } from '@nats-io/jetstream';
+import type { NatsConnection } from '@nats-io/transport-node';
+import type { Names } from '../log/subjects.ts';
+import type { Query } from '../query/query.ts';
+
+export interface HealthCheck {
+  readonly ok: boolean;
+  /** What is wrong, or a figure worth knowing. */
+  readonly detail?: string;
+}
+
+export interface HealthReport {
+  /** Whether this process can accept tasks. Queries may be down meanwhile: see `checks.readModels`. */
+  readonly ready: boolean;
+  readonly checks: {
+    readonly nats: HealthCheck;
+    readonly log: HealthCheck;
+    readonly readModels: HealthCheck;
+  };
+  /** What an acknowledged event survives (DESIGN.md 6). Null while the log cannot be asked. */
+  readonly durability: { readonly replicas: number; readonly meaning: string } | null;
+  /** Events that the read models are behind the log; null when unknown. */
+  readonly lag: number | null;
+}
+
+export interface Health {
+  check(): Promise<HealthReport>;
+}
+
+interface HealthOptions {
+  readonly nc: NatsConnection;
+  readonly names: Names;
+  readonly query: Pick<Query, 'position'>;
+}
+
+/** No answer of a probe is waited for longer. */
+const PROBE_MS = 2_000;
+
+/**
+ * Health of the API process. Postgres being down does not make it unready: submission and work go on, and taking the
+ * process out of service would stop them.
+ */
+export function createHealth({ nc, names, query }: HealthOptions): Health {
+  return {
+    async check() {
+      const [nats, log, position] = await Promise.all([
+        probe(() => nc.rtt()),
+        probe(async () => {
+          const jsm = await jetstreamManager(nc, { checkAPI: false });
+          return jsm.streams.info(names.streams.tasks);
+        }),
+        probe(() => query.position()),
+      ]);
+      const lag = log.ok && position.ok ? Math.max(0, log.value.state.last_seq - position.value) : null;
+      return {
+        ready: nats.ok && log.ok,
+        checks: {
+          nats: nats.ok ? { ok: true, detail: `round trip ${nats.value} ms` } : nats,
+          log: log.ok ? { ok: true, detail: `last sequence ${log.value.state.last_seq}` } : log,
+          readModels: position.ok ? { ok: true, detail: `at sequence ${position.value}` } : position,
+        },
+        durability: log.ok ? durabilityOf(log.value.config.num_replicas) : null,
+        lag,
+      };
+    },
+  };
+}
+
+function durabilityOf(replicas: number) {
+  return {
+    replicas,
+    meaning:
+      replicas === 1
+        ? 'One copy. An acknowledged event survives a crash of the server process; a power loss may take the last ones, and a lost disk takes all.'
+        : `${replicas} copies. An acknowledged event is on a majority of them; it survives the loss of ${Math.floor((replicas - 1) / 2)}.`,
+  };
+}
+
+type Probed<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly detail: string };
+
+async function probe<T>(ask: () => Promise<T>): Promise<Probed<T>> {
+  let timer: NodeJS.Timeout | undefined;
+  try {
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new Error(`no answer within ${PROBE_MS} ms`)), PROBE_MS);
+    });
+    return { ok: true, value: await Promise.race([ask(), late]) };
+  } catch (error) {
+    return { ok: false, detail: error instanceof Error ? error.message : String(error) };
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,24 @@
+import type { Backlog } from '../intake/backlog.ts';
+import type { Intake } from '../intake/intake.ts';
+import type { EventLog } from '../log/event-log.ts';
+import type { Logger } from '../observe/log.ts';
+import type { Metrics } from '../observe/metrics.ts';
+import type { Clock } from '../platform/clock.ts';
+import type { Config } from '../platform/config.ts';
+import type { Query } from '../query/query.ts';
+import type { Registry } from '../registry/registry.ts';
+import type { Health } from './health.ts';
+
+/** What the routes are made of. The server owns none of it: whoever passes it in starts and stops it. */
+export interface HttpParts {
+  readonly config: Config;
+  readonly intake: Intake;
+  readonly registry: Registry;
+  readonly query: Query;
+  readonly log: EventLog;
+  readonly health: Health;
+  readonly backlog: Pick<Backlog, 'full' | 'waiting'>;
+  readonly metrics: Metrics;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}

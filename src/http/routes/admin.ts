@@ -1,0 +1,116 @@
+import type { FastifyInstance } from 'fastify';
+import { z } from 'zod';
+import { TaskledgerError } from '../../domain/errors.ts';
+import { NameSchema } from '../../domain/names.ts';
+import { checkJson } from '../../intake/json-check.ts';
+import { ALL_TENANTS, SCOPES } from '../../registry/keys.ts';
+import { TenantSchema } from '../../registry/tenants.ts';
+import { isOperator, readableTenant } from '../auth.ts';
+import type { HttpParts } from '../parts.ts';
+import { addRoute, parse } from '../route.ts';
+import { requireOperator } from './types.ts';
+
+const TenantBody = TenantSchema.pick({ displayName: true });
+const KeyBody = z.strictObject({
+  tenant: z.union([NameSchema, z.literal(ALL_TENANTS)]).optional(),
+  scopes: z.array(z.enum(SCOPES)).min(1),
+  name: z.string().min(1).max(200),
+});
+const KeySchema = z.object({
+  id: z.string(),
+  tenant: z.string(),
+  scopes: z.array(z.enum(SCOPES)),
+  name: z.string(),
+  createdAt: z.iso.datetime(),
+  revokedAt: z.iso.datetime().nullable(),
+});
+const BODY_LIMITS = { maxBytes: 4_096, maxDepth: 4 };
+
+/** Tenants and their keys. Tenants are the operators'; keys are also the business of a tenant's own admin. */
+export function adminRoutes(app: FastifyInstance, { registry, clock }: HttpParts): void {
+  addRoute(app, {
+    method: 'GET',
+    url: '/v1/tenants',
+    scope: 'read',
+    tag: 'tenants',
+    summary: "List the tenants that the key may see: all for an operator's, else its own",
+    responses: { 200: z.object({ tenants: z.array(TenantSchema) }) },
+    errors: [],
+    handler: async ({ identity }) => ({
+      tenants: registry.tenants.list().filter(({ name }) => isOperator(identity) || name === identity.tenant),
+    }),
+  });
+
+  addRoute(app, {
+    method: 'PUT',
+    url: '/v1/tenants/:tenant',
+    scope: 'admin',
+    tag: 'tenants',
+    summary: 'Create a tenant, or change its display name',
+    params: z.strictObject({ tenant: NameSchema }),
+    body: TenantBody,
+    responses: { 200: TenantSchema },
+    errors: ['name_invalid', 'tenant_forbidden', 'log_unavailable'],
+    async handler({ identity, params: { tenant: name }, body }) {
+      requireOperator(identity);
+      const settings = checked(TenantBody, body ?? {});
+      const createdAt = registry.tenants.get(name)?.createdAt ?? new Date(clock.now()).toISOString();
+      return registry.tenants.put({ name, createdAt, ...settings });
+    },
+  });
+
+  addRoute(app, {
+    method: 'GET',
+    url: '/v1/keys',
+    scope: 'admin',
+    tag: 'keys',
+    summary: 'List API keys, without their secrets',
+    query: z.strictObject({ tenant: NameSchema.optional() }),
+    responses: { 200: z.object({ keys: z.array(KeySchema) }) },
+    errors: ['tenant_forbidden', 'tenant_unknown'],
+    handler: async ({ identity, query: { tenant } }) => ({
+      keys: registry.keys.list(readableTenant(identity, tenant, registry.tenants)),
+    }),
+  });
+
+  addRoute(app, {
+    method: 'POST',
+    url: '/v1/keys',
+    scope: 'admin',
+    tag: 'keys',
+    summary: 'Create an API key; its text is shown this once',
+    body: KeyBody,
+    responses: { 201: z.object({ id: z.string(), key: z.string() }) },
+    errors: ['tenant_forbidden', 'tenant_unknown', 'log_unavailable'],
+    async handler({ identity, body, reply }) {
+      const { tenant: wanted, scopes, name } = checked(KeyBody, body);
+      const tenant = wanted ?? identity.tenant;
+      if (tenant === ALL_TENANTS) requireOperator(identity);
+      else readableTenant(identity, tenant, registry.tenants);
+      return reply.code(201).send(await registry.keys.create({ tenant, scopes, name }));
+    },
+  });
+
+  addRoute(app, {
+    method: 'DELETE',
+    url: '/v1/keys/:id',
+    scope: 'admin',
+    tag: 'keys',
+    summary: 'Revoke an API key',
+    params: z.strictObject({ id: z.string().regex(/^[0-9a-f]{16}$/) }),
+    responses: { 204: z.null() },
+    errors: ['key_not_found', 'log_unavailable'],
+    async handler({ identity, params: { id }, reply }) {
+      const mine = registry.keys.list(isOperator(identity) ? undefined : identity.tenant);
+      if (!mine.some((key) => key.id === id)) throw new TaskledgerError('key_not_found', { keyId: id });
+      await registry.keys.revoke(id);
+      return reply.code(204).send();
+    },
+  });
+}
+
+function checked<T>(schema: z.ZodType<T>, body: unknown): T {
+  const unfit = checkJson(body ?? null, 'body', BODY_LIMITS);
+  if (unfit !== undefined) throw unfit.error;
+  return parse(schema, body);
+}

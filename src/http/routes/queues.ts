@@ -1,0 +1,69 @@
+import type { FastifyInstance } from 'fastify';
+import { z } from 'zod';
+import type { Status } from '../../domain/events.ts';
+import { NameSchema } from '../../domain/names.ts';
+import type { QueueView } from '../../query/query.ts';
+import { readableTenant } from '../auth.ts';
+import type { HttpParts } from '../parts.ts';
+import { read, waitParameter } from '../reading.ts';
+import { addRoute } from '../route.ts';
+import { QueueListSchema } from '../schemas.ts';
+
+type Counts = Partial<Record<Status, number>>;
+
+interface Queue {
+  readonly tenant: string;
+  readonly type: string;
+  readonly counts: Counts;
+  readonly priorities: { readonly priority: number; readonly counts: QueueView['counts'] }[];
+}
+
+export function queueRoutes(app: FastifyInstance, { query, registry, backlog, config }: HttpParts): void {
+  addRoute(app, {
+    method: 'GET',
+    url: '/v1/queues',
+    scope: 'read',
+    tag: 'queues',
+    summary: 'Count tasks by tenant, type, priority and status',
+    query: z.strictObject({
+      tenant: NameSchema.optional().describe("For operators' keys"),
+      type: NameSchema.optional(),
+      ...waitParameter,
+    }),
+    responses: { 200: QueueListSchema },
+    errors: [
+      'name_invalid',
+      'tenant_forbidden',
+      'tenant_unknown',
+      'read_model_unavailable',
+      'position_not_reached',
+    ],
+    async handler({ identity, query: { tenant, type, wait }, reply }) {
+      const of = readableTenant(identity, tenant, registry.tenants);
+      const { position, value } = await read(query, reply, wait, () => query.queues({ tenant: of, type }));
+      const queues = aggregate(value).map((queue) => ({ ...queue, backlog: backlogOf(queue.type) }));
+      return { position, queues };
+    },
+  });
+
+  const backlogOf = (type: string) => ({
+    waiting: backlog.waiting(type) ?? null,
+    limit: registry.types.get(type)?.maxBacklog ?? config.maxBacklog,
+    full: backlog.full(type) !== undefined,
+  });
+}
+
+/** One queue a tenant and type, its counts summed over the priorities. */
+export function aggregate(rows: readonly QueueView[]): Queue[] {
+  const queues = new Map<string, Queue>();
+  for (const { tenant, type, priority, counts } of rows) {
+    const key = `${tenant}.${type}`;
+    const queue = queues.get(key) ?? { tenant, type, counts: {}, priorities: [] };
+    queues.set(key, queue);
+    queue.priorities.push({ priority, counts });
+    for (const [status, count] of Object.entries(counts) as [Status, number][])
+      queue.counts[status] = (queue.counts[status] ?? 0) + count;
+  }
+  for (const { priorities } of queues.values()) priorities.sort((a, b) => a.priority - b.priority);
+  return [...queues.values()];
+}

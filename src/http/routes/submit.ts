@@ -1,0 +1,138 @@
+import type { FastifyInstance } from 'fastify';
+import { z } from 'zod';
+import { TaskledgerError } from '../../domain/errors.ts';
+import type { IntakeContext, SubmitOutcome } from '../../intake/intake.ts';
+import { TaskInputSchema } from '../../intake/submission.ts';
+import type { KeyIdentity } from '../../registry/keys.ts';
+import { actorOf, writableTenant } from '../auth.ts';
+import { errorBody } from '../errors.ts';
+import { batchBodyLimit, taskBodyLimit } from '../limits.ts';
+import type { HttpParts } from '../parts.ts';
+import { addRoute } from '../route.ts';
+import { BatchResultSchema, SubmittedSchema } from '../schemas.ts';
+
+const RETRY_AFTER_S = 2;
+
+const SUBMISSION_ERRORS = [
+  'payload_not_json',
+  'payload_too_large',
+  'payload_too_deep',
+  'payload_has_nul',
+  'payload_has_invalid_unicode',
+  'payload_number_out_of_range',
+  'payload_key_forbidden',
+  'name_invalid',
+  'run_at_invalid',
+  'unsupported_media_type',
+  'tenant_forbidden',
+  'tenant_unknown',
+  'backlog_full',
+  'log_unavailable',
+] as const;
+
+export function submitRoutes(app: FastifyInstance, { config, intake, registry }: HttpParts): void {
+  /** The tenant is part of a task's input only for operators; it has been taken out for `intake`, which is given it. */
+  const target = (identity: KeyIdentity, body: unknown): string =>
+    writableTenant(identity, tenantOf(body), registry.tenants);
+
+  addRoute(app, {
+    method: 'POST',
+    url: '/v1/tasks',
+    scope: 'submit',
+    tag: 'tasks',
+    summary: 'Submit a task',
+    description:
+      'A repeat with the same idempotency key, type and payload answers 200 with the original and `Idempotency-Replayed: true`. ' +
+      'Give the key as `Idempotency-Key`, `idempotencyKey` or `id`. Keys are remembered for the hot window.',
+    headers: z.object({ 'idempotency-key': z.string().optional(), traceparent: z.string().optional() }),
+    body: TaskInputSchema,
+    bodyLimit: taskBodyLimit(config),
+    responses: { 201: SubmittedSchema, 200: SubmittedSchema.describe('The task existed already') },
+    errors: [...SUBMISSION_ERRORS, 'idempotency_conflict'],
+    async handler({ identity, body, request, reply }) {
+      const outcome = await intake.submit(target(identity, body), body, {
+        actor: actorOf(identity),
+        trace: headerOf(request.headers['traceparent']),
+        idempotencyKey: headerOf(request.headers['idempotency-key']),
+      });
+      if (!outcome.ok) {
+        if (outcome.error.code === 'backlog_full') reply.header('retry-after', RETRY_AFTER_S);
+        return reply.code(outcome.error.status).send(errorBody(outcome.error, request.id, outcome.reasons));
+      }
+      const { id, status, seq, replayed } = outcome;
+      if (replayed) reply.header('idempotency-replayed', 'true');
+      return reply
+        .code(replayed ? 200 : 201)
+        .header('location', `/v1/tasks/${id}`)
+        .header('taskledger-position', seq)
+        .send({ id, status, seq, replayed });
+    },
+  });
+
+  addRoute(app, {
+    method: 'POST',
+    url: '/v1/tasks/batch',
+    scope: 'submit',
+    tag: 'tasks',
+    summary: 'Submit up to 1000 tasks',
+    description:
+      'Each task succeeds or fails on its own: the answer is 200 with one result a task, in order. ' +
+      'Only a batch that cannot be read as a whole is refused as a whole.',
+    body: z.union([z.array(TaskInputSchema), z.strictObject({ tasks: z.array(TaskInputSchema) })]),
+    bodyLimit: batchBodyLimit(config),
+    responses: { 200: BatchResultSchema },
+    errors: [...SUBMISSION_ERRORS, 'batch_too_large'],
+    async handler({ identity, body, request }) {
+      const tasks = tasksOf(body, config.maxBatchTasks);
+      const context = { actor: actorOf(identity), trace: headerOf(request.headers['traceparent']) };
+      return { results: await submitAll(identity, tasks, context) };
+    },
+  });
+
+  /** Operators may mix tenants in a batch; a tenant that is not theirs fails its own tasks only. */
+  async function submitAll(identity: KeyIdentity, tasks: readonly unknown[], context: IntakeContext) {
+    const outcomes = await Promise.all(
+      tasks.map(async (task): Promise<SubmitOutcome> => {
+        try {
+          return await intake.submit(target(identity, task), task, context);
+        } catch (error) {
+          if (error instanceof TaskledgerError) return { ok: false, error, reasons: [] };
+          throw error;
+        }
+      }),
+    );
+    return outcomes.map((outcome, index) => {
+      if (outcome.ok) return { index, ...outcome };
+      const { code, message, field, fix, retryable } = outcome.error;
+      const reasons = outcome.reasons.length > 1 ? { reasons: outcome.reasons } : {};
+      return {
+        index,
+        ok: false,
+        error: { code, message, ...(field === undefined ? {} : { field }), fix, retryable, ...reasons },
+      };
+    });
+  }
+}
+
+function tenantOf(task: unknown): string | undefined {
+  const { tenant } = (task ?? {}) as Readonly<Record<string, unknown>>;
+  // Anything else than a text is left to the validation of the task.
+  return typeof tenant === 'string' ? tenant : undefined;
+}
+
+function tasksOf(body: unknown, limit: number): readonly unknown[] {
+  const tasks = Array.isArray(body) ? body : (body as { tasks?: unknown } | null | undefined)?.tasks;
+  if (!Array.isArray(tasks) || (!Array.isArray(body) && Object.keys(body as object).length > 1))
+    throw new TaskledgerError('request_invalid', {
+      field: 'tasks',
+      reason: 'Send {"tasks": [...]} or an array of tasks',
+    });
+  if (tasks.length === 0)
+    throw new TaskledgerError('request_invalid', { field: 'tasks', reason: 'The batch is empty' });
+  if (tasks.length > limit)
+    throw new TaskledgerError('batch_too_large', { field: 'tasks', count: tasks.length, limit });
+  return tasks;
+}
+
+const headerOf = (value: string | readonly string[] | undefined): string | undefined =>
+  typeof value === 'string' ? value : value?.[0];

@@ -1,0 +1,170 @@
+import { randomUUID } from 'node:crypto';
+import type { FastifyInstance } from 'fastify';
+import { z } from 'zod';
+import { TaskledgerError } from '../../domain/errors.ts';
+import { StatusSchema } from '../../domain/events.ts';
+import { NameSchema, TaskIdSchema } from '../../domain/names.ts';
+import { parseInstant } from '../../intake/instants.ts';
+import { execute } from '../../log/handle.ts';
+import { actorOf, readableTenant, writableTenant } from '../auth.ts';
+import { checkStorable } from '../body-text.ts';
+import type { HttpParts } from '../parts.ts';
+import { pageParameters, read, waitParameter } from '../reading.ts';
+import { addRoute, parse } from '../route.ts';
+import { EventListSchema, TaskAnswerSchema, TaskListSchema } from '../schemas.ts';
+
+const TaskParams = z.strictObject({ id: TaskIdSchema });
+const tenantParameter = { tenant: NameSchema.optional().describe("For operators' keys") };
+const READ_ERRORS = [
+  'tenant_forbidden',
+  'tenant_unknown',
+  'read_model_unavailable',
+  'position_not_reached',
+] as const;
+const instantParameter = z.union([z.coerce.number().int(), z.string()]).optional();
+
+const CancelBody = z.strictObject({ reason: z.string().max(1_000).optional() });
+const Moved = z.object({
+  id: TaskIdSchema,
+  event: z.enum(['CANCELLED', 'CANCEL_REQUESTED']),
+  status: StatusSchema,
+  seq: z.int(),
+});
+
+export function taskRoutes(app: FastifyInstance, { query, registry, log, clock }: HttpParts): void {
+  addRoute(app, {
+    method: 'GET',
+    url: '/v1/tasks/:id',
+    scope: 'read',
+    tag: 'tasks',
+    summary: 'Read a task',
+    params: TaskParams,
+    query: z.strictObject({ ...tenantParameter, ...waitParameter }),
+    responses: { 200: TaskAnswerSchema },
+    errors: [...READ_ERRORS, 'task_not_found'],
+    async handler({ identity, params: { id }, query: { tenant, wait }, reply }) {
+      const of = readableTenant(identity, tenant, registry.tenants);
+      const { position, value } = await read(query, reply, wait, () => query.task(of, id));
+      if (value === undefined) throw new TaskledgerError('task_not_found', { taskId: id });
+      return { position, task: value };
+    },
+  });
+
+  addRoute(app, {
+    method: 'GET',
+    url: '/v1/tasks',
+    scope: 'read',
+    tag: 'tasks',
+    summary: 'List tasks, newest first',
+    query: z.strictObject({
+      ...tenantParameter,
+      type: NameSchema.optional(),
+      status: z
+        .union([z.string(), z.array(z.string())])
+        .transform((given) => [given].flat().flatMap((text) => text.split(',')))
+        .pipe(z.array(StatusSchema))
+        .optional()
+        .describe('Repeated or comma separated'),
+      worker: z.string().min(1).max(200).optional().describe('Worker incarnation of the last attempt'),
+      submittedFrom: instantParameter.describe('ISO 8601 with a zone, or ms since 1970; inclusive'),
+      submittedTo: instantParameter.describe('Exclusive'),
+      ...pageParameters(200, 50),
+      ...waitParameter,
+    }),
+    responses: { 200: TaskListSchema },
+    errors: [...READ_ERRORS, 'name_invalid', 'cursor_invalid', 'run_at_invalid'],
+    async handler({ identity, query: { wait, limit, cursor, tenant, worker, ...wanted }, reply }) {
+      if (worker !== undefined) checkStorable(worker, 'worker');
+      const filter = {
+        tenant: readableTenant(identity, tenant, registry.tenants),
+        type: wanted.type,
+        status: wanted.status,
+        worker,
+        submittedFrom: instantOf('submittedFrom', wanted.submittedFrom),
+        submittedTo: instantOf('submittedTo', wanted.submittedTo),
+      };
+      const { position, value } = await read(query, reply, wait, () =>
+        query.tasks(filter, { limit, cursor }),
+      );
+      return { position, tasks: value.items, nextCursor: value.nextCursor };
+    },
+  });
+
+  addRoute(app, {
+    method: 'GET',
+    url: '/v1/tasks/:id/events',
+    scope: 'read',
+    tag: 'tasks',
+    summary: "Read a task's transitions, oldest first",
+    params: TaskParams,
+    query: z.strictObject({ ...tenantParameter, ...pageParameters(1_000, 200), ...waitParameter }),
+    responses: { 200: EventListSchema },
+    errors: [...READ_ERRORS, 'task_not_found', 'cursor_invalid'],
+    async handler({ identity, params: { id }, query: { tenant, wait, limit, cursor }, reply }) {
+      const of = readableTenant(identity, tenant, registry.tenants);
+      const { position, value } = await read(query, reply, wait, () =>
+        query.taskEvents(of, id, { limit, cursor }),
+      );
+      if (value.items.length === 0 && cursor === undefined)
+        throw new TaskledgerError('task_not_found', { taskId: id });
+      return { position, events: value.items, nextCursor: value.nextCursor };
+    },
+  });
+
+  addRoute(app, {
+    method: 'POST',
+    url: '/v1/tasks/:id/cancel',
+    scope: 'submit',
+    tag: 'tasks',
+    summary: 'Cancel a task',
+    description:
+      'A waiting task is cancelled at once. A running one gets CANCEL_REQUESTED: its worker aborts the attempt and confirms with CANCELLED.',
+    params: TaskParams,
+    query: z.strictObject(tenantParameter),
+    body: CancelBody.optional(),
+    responses: { 200: Moved },
+    errors: [
+      'tenant_forbidden',
+      'tenant_unknown',
+      'task_not_found',
+      'task_terminal',
+      'cancel_pending',
+      'append_conflict',
+      'log_unavailable',
+    ],
+    async handler({ identity, params: { id }, query: { tenant }, body, request, reply }) {
+      const of = writableTenant(identity, tenant, registry.tenants);
+      const { reason } = body === undefined ? {} : parse(CancelBody, body);
+      if (reason !== undefined) checkStorable(reason, 'reason');
+      const { traceparent } = request.headers;
+      const result = await execute(log, { tenant: of, taskId: id }, () => ({
+        kind: 'request_cancel',
+        eventId: randomUUID(),
+        at: clock.now(),
+        actor: actorOf(identity),
+        reason,
+        ...(typeof traceparent === 'string' && traceparent.length <= 100 ? { trace: traceparent } : {}),
+      }));
+      if (!result.ok) throw result.error.code === 'task_missing' ? await whyMissing(of, id) : result.error;
+      const { event, seq, state } = result.value;
+      reply.header('taskledger-position', seq);
+      return { id, event: event.kind, status: state.status, seq };
+    },
+  });
+
+  /** A task that the hot window has forgotten has ended; the read model may still know how. */
+  async function whyMissing(tenant: string, taskId: string): Promise<TaskledgerError> {
+    const { value } = await query.task(tenant, taskId);
+    return value === undefined
+      ? new TaskledgerError('task_not_found', { taskId })
+      : new TaskledgerError('task_terminal', { taskId, status: value.status });
+  }
+}
+
+function instantOf(field: string, value: string | number | undefined): number | undefined {
+  if (value === undefined) return undefined;
+  const ms = parseInstant(value);
+  if (ms === undefined)
+    throw new TaskledgerError('run_at_invalid', { field, value: JSON.stringify(value).slice(0, 80) });
+  return ms;
+}

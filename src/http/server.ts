@@ -1,0 +1,120 @@
+import { randomUUID } from 'node:crypto';
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { TaskledgerError } from '../domain/errors.ts';
+import type { Service } from '../platform/service.ts';
+import { authenticate } from './auth.ts';
+import { errorBody, toTaskledgerError } from './errors.ts';
+import { acceptJsonOnly } from './json-body.ts';
+import { taskBodyLimit } from './limits.ts';
+import { addOpenApi } from './openapi.ts';
+import type { HttpParts } from './parts.ts';
+import { createRateLimit } from './rate-limit.ts';
+import { adminRoutes } from './routes/admin.ts';
+import { publicRoutes } from './routes/health.ts';
+import { metricsRoutes } from './routes/metrics.ts';
+import { queueRoutes } from './routes/queues.ts';
+import { submitRoutes } from './routes/submit.ts';
+import { taskRoutes } from './routes/tasks.ts';
+import { typeRoutes } from './routes/types.ts';
+import { createUnknownRoute } from './unknown-route.ts';
+
+export interface HttpServer extends Service {
+  /** Where it listens; throws before `start()`. */
+  readonly url: string;
+  /** For tests: `app.inject` needs no socket. */
+  readonly app: FastifyInstance;
+}
+
+/**
+ * The HTTP API. A request passes: request id -> closing? -> key and scope -> rate limit -> body -> route. `stop()` lets
+ * requests in flight finish; those that arrive meanwhile get `shutting_down`.
+ */
+export async function createHttpServer(parts: HttpParts): Promise<HttpServer> {
+  const { config, registry, clock, logger, metrics } = parts;
+  let closing = false;
+  let url: string | undefined;
+  const rateLimit = createRateLimit({ ratePerSecond: config.httpRatePerSecond, clock });
+
+  const app = fastify({
+    logger: false,
+    genReqId: () => randomUUID(),
+    bodyLimit: taskBodyLimit(config),
+    forceCloseConnections: 'idle',
+    return503OnClosing: false,
+    routerOptions: { ignoreTrailingSlash: true },
+    frameworkErrors: (error, request, reply) => answerError(error, request, reply),
+  });
+  app.setValidatorCompiler(() => (value) => ({ value }));
+  app.setSerializerCompiler(() => (value) => JSON.stringify(value));
+  acceptJsonOnly(app);
+  app.decorateRequest('identity', undefined);
+
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', request.id);
+    if (closing) {
+      reply.header('connection', 'close');
+      throw new TaskledgerError('shutting_down');
+    }
+    const { scope } = request.routeOptions.config;
+    if (scope === undefined) return;
+    request.identity = authenticate(request, registry.keys, scope);
+    limit(request.identity.id, reply);
+  });
+  app.addHook('onResponse', async (request, reply) => {
+    metrics.request(request.method, request.routeOptions.url ?? 'none', reply.statusCode, reply.elapsedTime);
+  });
+  app.setErrorHandler((error, request, reply) => answerError(error, request, reply));
+  app.setNotFoundHandler(createUnknownRoute(app));
+
+  await addOpenApi(app);
+  await app.register(async (api) => {
+    publicRoutes(api, parts);
+    metricsRoutes(api, parts);
+    submitRoutes(api, parts);
+    taskRoutes(api, parts);
+    queueRoutes(api, parts);
+    typeRoutes(api, parts);
+    adminRoutes(api, parts);
+  });
+
+  function limit(keyId: string, reply: FastifyReply): void {
+    const verdict = rateLimit(keyId);
+    reply.header('ratelimit-limit', verdict.limit).header('ratelimit-remaining', verdict.remaining);
+    reply.header('ratelimit-reset', verdict.retryAfterS);
+    if (verdict.allowed) return;
+    reply.header('retry-after', verdict.retryAfterS);
+    throw new TaskledgerError('rate_limited');
+  }
+
+  function answerError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    const error = toTaskledgerError(thrown, {
+      contentType: request.headers['content-type'] ?? '(none)',
+      bodyLimit: request.routeOptions.bodyLimit,
+    });
+    if (error.code === 'internal')
+      logger.error(
+        { requestId: request.id, method: request.method, url: request.url, err: thrown },
+        'request failed',
+      );
+    if (error.status === 401) reply.header('www-authenticate', 'Bearer');
+    if (error.status === 503 && !reply.hasHeader('retry-after')) reply.header('retry-after', 2);
+    return reply.code(error.status).send(errorBody(error, request.id));
+  }
+
+  return {
+    name: 'http',
+    app,
+    get url() {
+      if (url === undefined) throw new Error('the HTTP server has not started');
+      return url;
+    },
+    async start() {
+      url = await app.listen({ host: config.httpHost, port: config.httpPort });
+      logger.info({ url }, 'HTTP API listens');
+    },
+    async stop() {
+      closing = true;
+      await app.close();
+    },
+  };
+}

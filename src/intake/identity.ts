@@ -1,0 +1,43 @@
+import { createHash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import { v5 as uuidV5 } from 'uuid';
+import { UUID_PATTERN } from '../domain/names.ts';
+import { canonicalJson } from './canonical-json.ts';
+
+/** The root of all derived task ids. Never to change: a changed root would give every key a new task. */
+const ROOT = '7b1c2f0e-5d0a-5c3b-9c57-0d1f6b8a4e21';
+
+const namespaces = new LRUCache<string, string>({ max: 10_000 });
+
+function namespaceOf(tenant: string): string {
+  const known = namespaces.get(tenant);
+  if (known !== undefined) return known;
+  const derived = uuidV5(tenant, ROOT);
+  namespaces.set(tenant, derived);
+  return derived;
+}
+
+/**
+ * The task that an idempotency key names in a tenant: a UUID is the task id itself (in lower case), any other text
+ * becomes a UUIDv5 of tenant and key.
+ */
+export function taskIdOfKey(tenant: string, key: string): string {
+  const lower = key.toLowerCase();
+  return UUID_PATTERN.test(lower) ? lower : uuidV5(key, namespaceOf(tenant));
+}
+
+/**
+ * The task of a NATS submission without a key: the same on every redelivery. The time is part of it, because a
+ * recreated stream counts its sequences from 1 again.
+ */
+export const taskIdOfSubmission = (tenant: string, seq: number, storedAtNanos: bigint): string =>
+  uuidV5(`submission ${seq} ${storedAtNanos}`, uuidV5('submissions', namespaceOf(tenant)));
+
+/**
+ * What must be equal for two submissions with one key to be the same task: type and payload. `runAt`, priority and
+ * policy are left out, since a client that retries with `delayMs` gives another `runAt` each time.
+ */
+export const fingerprintOf = (type: string, payload: unknown): string =>
+  createHash('sha256')
+    .update(`${type} ${canonicalJson(payload)}`)
+    .digest('base64url');

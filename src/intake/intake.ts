@@ -1,0 +1,195 @@
+import { randomUUID } from 'node:crypto';
+import type { Command } from '../domain/commands.ts';
+import { TaskledgerError } from '../domain/errors.ts';
+import type { Actor, EventOf, Recorded } from '../domain/events.ts';
+import type { EventLog } from '../log/event-log.ts';
+import { execute } from '../log/handle.ts';
+import type { Clock } from '../platform/clock.ts';
+import type { Config } from '../platform/config.ts';
+import type { TypeSettings } from '../registry/type-settings.ts';
+import type { Backlog } from './backlog.ts';
+import { fingerprintOf } from './identity.ts';
+import { type Issue, issue, type Reason, reasonOf } from './issue.ts';
+import { parseSubmission, type Submission } from './submission.ts';
+
+/**
+ * What became of a submission. `replayed`: the task existed already with the same type and payload; id, status and seq
+ * are those of its first event. On failure nothing was written, except when the code is `log_unavailable`: then the
+ * write may have happened, and the same key tells.
+ */
+export type SubmitOutcome =
+  | {
+      readonly ok: true;
+      readonly id: string;
+      readonly status: 'INGESTED';
+      readonly seq: number;
+      readonly replayed: boolean;
+    }
+  | {
+      readonly ok: false;
+      readonly error: TaskledgerError;
+      /** Everything that is wrong; `error` is the first of them. */
+      readonly reasons: readonly Reason[];
+    };
+
+export interface IntakeContext {
+  readonly actor: Actor;
+  /** W3C traceparent; anything else is dropped. */
+  readonly trace?: string | undefined;
+  /** A key that came beside the input. */
+  readonly idempotencyKey?: string | undefined;
+  /** The id of a task without a key; a new UUIDv7 when absent. */
+  readonly fallbackId?: string;
+  /** Accepts although the type is full: for what has been stored already. */
+  readonly ignoreBacklog?: boolean;
+}
+
+export interface Intake {
+  /** Validates and stores INGESTED. Expected failures are values; a defect throws. */
+  submit(tenant: string, input: unknown, context: IntakeContext): Promise<SubmitOutcome>;
+  /** Submits each on its own, all at once; the outcomes stand in the order of the inputs. */
+  submitBatch(tenant: string, inputs: readonly unknown[], context: IntakeContext): Promise<SubmitOutcome[]>;
+  /** Stores REJECTED as the only event of a task, or answers the sequence of the first event when there is one already. */
+  reject(rejection: Rejection): Promise<{ readonly seq: number; readonly existed: boolean }>;
+}
+
+export interface Rejection {
+  readonly tenant: string;
+  readonly type: string;
+  readonly taskId: string;
+  readonly reasons: readonly Reason[];
+  readonly actor: Actor;
+  readonly trace?: string | undefined;
+}
+
+export interface IntakeOptions {
+  readonly log: EventLog;
+  readonly types: { get(type: string): TypeSettings | undefined };
+  readonly config: Pick<Config, 'maxPayloadBytes' | 'maxPayloadDepth'>;
+  readonly clock: Clock;
+  readonly backlog: Pick<Backlog, 'full'>;
+  /** Told of every outcome: `accepted`, `replayed` or the error's code, and how long it took. */
+  readonly observe?: (outcome: string, ms: number) => void;
+}
+
+const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
+
+export function createIntake(options: IntakeOptions): Intake {
+  const { log, types, config, clock, backlog, observe } = options;
+  const limits = { maxBytes: config.maxPayloadBytes, maxDepth: config.maxPayloadDepth };
+  const settingsOf = (type: string) => types.get(type);
+
+  async function submit(tenant: string, input: unknown, context: IntakeContext): Promise<SubmitOutcome> {
+    const parsed = parseSubmission(input, {
+      tenant,
+      key: context.idempotencyKey,
+      limits,
+      now: clock.now(),
+      settingsOf,
+      ...(context.fallbackId === undefined ? {} : { fallbackId: context.fallbackId }),
+    });
+    if (!parsed.ok) return refused(parsed.issues);
+    const { submission } = parsed;
+    const full = context.ignoreBacklog === true ? undefined : backlog.full(submission.type);
+    if (full !== undefined) return refused([issue('backlog_full', { ...full })]);
+    return store(log, submission, ingest(submission, clock.now(), context));
+  }
+
+  async function observed(tenant: string, input: unknown, context: IntakeContext): Promise<SubmitOutcome> {
+    if (observe === undefined) return submit(tenant, input, context);
+    const startedAt = performance.now();
+    const outcome = await submit(tenant, input, context);
+    observe(
+      outcome.ok ? (outcome.replayed ? 'replayed' : 'accepted') : outcome.error.code,
+      performance.now() - startedAt,
+    );
+    return outcome;
+  }
+
+  return {
+    submit: observed,
+    submitBatch: (tenant, inputs, context) =>
+      Promise.all(inputs.map((input) => observed(tenant, input, context))),
+    reject: (rejection) => storeRejection(log, rejection, clock.now()),
+  };
+}
+
+const ingest = (submission: Submission, at: number, { actor, trace }: IntakeContext): Command => ({
+  kind: 'ingest',
+  eventId: randomUUID(),
+  at,
+  actor,
+  trace: validTrace(trace),
+  ...submission,
+});
+
+async function store(log: EventLog, submission: Submission, command: Command): Promise<SubmitOutcome> {
+  const { tenant, taskId } = submission;
+  try {
+    const result = await execute(log, { tenant, taskId, known: 'none' }, () => command);
+    if (result.ok)
+      return { ok: true, id: taskId, status: 'INGESTED', seq: result.value.seq, replayed: false };
+    if (result.error.code === 'task_exists') return await repeat(log, submission);
+    return refusedBy(result.error);
+  } catch (error) {
+    if (error instanceof TaskledgerError) return refusedBy(error);
+    throw error;
+  }
+}
+
+/** The task exists: the same submission gets its original back, any other is a conflict. */
+async function repeat(log: EventLog, submission: Submission): Promise<SubmitOutcome> {
+  const { tenant, taskId, type, payload } = submission;
+  const events = await log.readTask(tenant, taskId);
+  const [first] = events;
+  if (first === undefined) return refused([issue('append_conflict', { taskId })]);
+  const original = await fingerprintOfOriginal(log, submission, first);
+  return original === (submission.fingerprint ?? fingerprintOf(type, payload))
+    ? { ok: true, id: taskId, status: 'INGESTED', seq: first.seq, replayed: true }
+    : refused([issue('idempotency_conflict', { taskId })]);
+}
+
+/** Undefined when the task was REJECTED: its submission never was valid, so nothing valid can be a repeat of it. */
+async function fingerprintOfOriginal(log: EventLog, { tenant, taskId, type }: Submission, first: Recorded) {
+  const { event } = first;
+  if (event.kind === 'REJECTED') return undefined;
+  if (event.kind === 'INGESTED')
+    return event.data.fingerprint ?? fingerprintOf(event.type, event.data.payload);
+  // The beginning has aged out; the carried state still knows.
+  const state = await log.readState(tenant, taskId, first.seq);
+  if (state === undefined) return undefined;
+  return state.fingerprint ?? (state.payload === undefined ? undefined : fingerprintOf(type, state.payload));
+}
+
+async function storeRejection(log: EventLog, rejection: Rejection, at: number) {
+  const { tenant, type, taskId, reasons, actor, trace } = rejection;
+  const result = await execute(log, { tenant, taskId, known: 'none' }, () => ({
+    kind: 'reject',
+    eventId: randomUUID(),
+    at,
+    actor,
+    trace: validTrace(trace),
+    tenant,
+    type,
+    taskId,
+    reasons: reasons as EventOf<'REJECTED'>['data']['reasons'],
+  }));
+  if (result.ok) return { seq: result.value.seq, existed: false };
+  if (result.error.code !== 'task_exists') throw result.error;
+  const [first] = await log.readTask(tenant, taskId);
+  return { seq: first?.seq ?? 0, existed: true };
+}
+
+const validTrace = (trace: string | undefined): string | undefined =>
+  trace !== undefined && TRACEPARENT.test(trace) ? trace : undefined;
+
+function refused(issues: readonly Issue[]): SubmitOutcome {
+  const error = issues[0]?.error ?? new TaskledgerError('internal');
+  return { ok: false, error, reasons: issues.map(reasonOf) };
+}
+
+const refusedBy = (error: TaskledgerError): SubmitOutcome => ({
+  ok: false,
+  error,
+  reasons: [{ code: error.code, message: error.message }],
+});

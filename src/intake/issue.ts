@@ -1,0 +1,26 @@
+import { type ErrorCode, type ErrorDetails, TaskledgerError } from '../domain/errors.ts';
+
+/** One thing that is wrong with a submission. `field` is a path such as `payload.a[3]`. */
+export interface Issue {
+  readonly code: ErrorCode;
+  readonly field: string | undefined;
+  readonly error: TaskledgerError;
+}
+
+export function issue(code: ErrorCode, details: ErrorDetails = {}): Issue {
+  const error = new TaskledgerError(code, details);
+  return { code, field: error.field, error };
+}
+
+/** The form in which issues leave the process: in HTTP answers, REJECTED events and NATS replies. */
+export interface Reason {
+  readonly code: string;
+  readonly field?: string;
+  readonly message: string;
+}
+
+export const reasonOf = ({ code, field, error }: Issue): Reason => ({
+  code,
+  ...(field === undefined ? {} : { field }),
+  message: error.message,
+});

@@ -1,0 +1,91 @@
+import type { NatsConnection } from '@nats-io/transport-node';
+import type { Names } from '../log/subjects.ts';
+import type { Logger } from '../observe/log.ts';
+import { type Service, serviceGroup } from '../platform/service.ts';
+import { type ApiKeys, createApiKeys, KeyRecordSchema } from './keys.ts';
+import { createMirror, type Mirror } from './mirror.ts';
+import { type Tenant, TenantSchema } from './tenants.ts';
+import { type TypeSettings, TypeSettingsSchema } from './type-settings.ts';
+
+/** Durable settings. Every read is answered from memory: no request waits for NATS, none needs Postgres. */
+export interface Registry extends Service {
+  readonly tenants: Settings<Tenant>;
+  readonly types: Settings<TypeSettings>;
+  readonly keys: ApiKeys;
+}
+
+/** Settings by name. `put` validates, stores and answers what it stored; it throws a ZodError or `log_unavailable`. */
+export interface Settings<T> {
+  get(name: string): T | undefined;
+  list(): T[];
+  put(settings: T): Promise<T>;
+}
+
+interface RegistryOptions {
+  readonly nc: NatsConnection;
+  readonly names: Pick<Names, 'buckets'>;
+  readonly logger: Logger;
+}
+
+/** The buckets must exist (ensureStreams makes them). Nothing is known before `start()` has resolved. */
+export function openRegistry({ nc, names, logger }: RegistryOptions): Registry {
+  const keys = createMirror({
+    nc,
+    logger,
+    bucket: names.buckets.keys,
+    parse: (value) => KeyRecordSchema.parse(value),
+  });
+  const tenants = createMirror({
+    nc,
+    logger,
+    bucket: names.buckets.tenants,
+    parse: (value) => TenantSchema.parse(value),
+  });
+  const types = mirrorTypes({ nc, names, logger });
+  return {
+    ...serviceGroup('registry', [tenants, types, keys]),
+    tenants: settingsOver(
+      tenants,
+      ({ name }) => name,
+      (value) => TenantSchema.parse(value),
+    ),
+    types: types.settings,
+    keys: createApiKeys(keys),
+  };
+}
+
+/** The settings of types alone, for parts that need no keys. */
+export function mirrorTypes({ nc, names, logger }: RegistryOptions): Service & {
+  readonly settings: Settings<TypeSettings>;
+} {
+  const mirror = createMirror({
+    nc,
+    logger,
+    bucket: names.buckets.types,
+    parse: (value) => TypeSettingsSchema.parse(value),
+  });
+  return {
+    name: mirror.name,
+    start: () => mirror.start(),
+    stop: () => mirror.stop(),
+    settings: settingsOver(
+      mirror,
+      ({ type }) => type,
+      (value) => TypeSettingsSchema.parse(value),
+    ),
+  };
+}
+
+const settingsOver = <T>(
+  mirror: Mirror<T>,
+  keyOf: (value: T) => string,
+  parse: (value: T) => T,
+): Settings<T> => ({
+  get: (name) => mirror.get(name),
+  list: () => mirror.values().sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1)),
+  async put(value) {
+    const valid = parse(value);
+    await mirror.put(keyOf(valid), valid);
+    return valid;
+  },
+});

@@ -1,0 +1,15 @@
+import { z } from 'zod';
+import { NameSchema, PrioritySchema } from '../domain/names.ts';
+import { PolicyOverrideSchema } from '../domain/policy.ts';
+
+/** What an installation has decided about a task type. A type without settings works, with the defaults. */
+export const TypeSettingsSchema = z.strictObject({
+  type: NameSchema,
+  /** Parts of the default policy that this type replaces. Recorded in a task at submission: later changes touch later tasks. */
+  policy: PolicyOverrideSchema.optional(),
+  /** Of tasks that name none. */
+  priority: PrioritySchema.optional(),
+  /** Waiting tasks above which submission answers 429; TASKLEDGER_MAX_BACKLOG when absent. */
+  maxBacklog: z.int().min(1).optional(),
+});
+export type TypeSettings = z.infer<typeof TypeSettingsSchema>;
