@@ -81,6 +81,7 @@ export async function runSession(
 /** What is wrong and, for an error of the catalogue, what to do about it. */
 export function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
+  if (error instanceof AlreadyRunning) return error.message;
   if ('code' in error && 'fix' in error) return `${error.message}\n→ ${String(error.fix)}`;
   return error.stack ?? error.message;
 }

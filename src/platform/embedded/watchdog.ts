@@ -7,7 +7,10 @@ read -r verdict && exit 0
 kill -"$1" "$pid" 2>/dev/null || exit 0
 n=0
 while kill -0 "$pid" 2>/dev/null; do
-  [ "$n" -ge 100 ] && kill -KILL "$pid" 2>/dev/null
+  if [ "$n" -ge 100 ]; then
+    kill -KILL "$pid" 2>/dev/null
+    exit 0
+  fi
   n=$((n + 1))
   sleep 0.1
 done`;
