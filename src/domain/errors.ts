@@ -217,6 +217,18 @@ export const catalogue = {
     'Configuration {key} is invalid: {reason}',
     'Correct the environment variable; the README lists them all.',
   ),
+  api_unreachable: entry(
+    503,
+    true,
+    'No Taskledger answers at {url}: {reason}',
+    'Start it with "npm start", or give its address with --url or TASKLEDGER_URL.',
+  ),
+  answer_unexpected: entry(
+    502,
+    false,
+    '{url} answered {status} with {reason}',
+    'Check that the address is that of a Taskledger API and not of a proxy in between.',
+  ),
   nats_unreachable: entry(
     503,
     true,
