@@ -1,0 +1,107 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Recorded } from '../../../src/domain/events.ts';
+import { fold } from '../../../src/domain/task.ts';
+import { createLogReader } from '../../../src/log/reader.ts';
+import { silentLogger } from '../../../src/observe/log.ts';
+import { byTask, type Move, newIds, readAll, walk } from './tasks.ts';
+import { type Ground, prepare, type World } from './world.ts';
+
+const LIFE: readonly Move[] = ['ingest', 'queue', 'claim', 'start', 'complete'];
+
+export interface Fault {
+  readonly name: string;
+  readonly strike: (ground: Ground) => Promise<void>;
+}
+
+/** Nothing is lost and nothing doubled while the fault strikes in the middle of appends and reads. */
+export function faultsDoNoHarm(
+  start: () => Promise<World>,
+  namespace: string,
+  faults: readonly Fault[],
+): void {
+  describe('while servers fail', () => {
+    let world: World;
+    beforeAll(async () => {
+      world = await start();
+    });
+    afterAll(() => world?.stop());
+
+    test.each(faults)(
+      '$name: every task is complete, and readers see every event once, in order',
+      async ({ strike }) => {
+        const ground = await prepare(world, namespace);
+        const log = await ground.open();
+        const seen: Recorded[] = [];
+        const reader = createLogReader(
+          { nc: await ground.connect(), names: ground.names, logger: silentLogger },
+          {
+            fromSeq: 1,
+            maxBatch: 100,
+            gatherMs: 0,
+            onBatch: ({ events }) => {
+              seen.push(...events);
+            },
+          },
+        );
+        await reader.start();
+
+        let striking = true;
+        const struck = strike(ground).finally(() => {
+          striking = false;
+        });
+        const ids: string[] = [];
+        const walkers = Array.from({ length: 20 }, async () => {
+          for (let walked = 0; striking || walked < 10; walked += 1) {
+            const [id = ''] = newIds(1);
+            ids.push(id);
+            await walk(log, id, LIFE);
+          }
+        });
+        await Promise.all([struck, ...walkers]);
+
+        const { lastSeq } = await log.bounds();
+        expect(lastSeq, 'as many events as were accepted').toBe(ids.length * LIFE.length);
+        await reader.whenReached(lastSeq);
+        await reader.stop();
+        expect(seen.map(({ seq }) => seq)).toEqual(Array.from({ length: lastSeq }, (_, n) => n + 1));
+        expectComplete(seen, ids);
+
+        const history = await readAll(ground, { stream: 'history', count: lastSeq });
+        expect(history.length).toBe(lastSeq);
+        expectComplete(history, ids);
+        await ground.clear();
+      },
+      120_000,
+    );
+  });
+}
+
+function expectComplete(events: readonly Recorded[], ids: readonly string[]): void {
+  const tasks = byTask(events);
+  expect(tasks.size).toBe(ids.length);
+  for (const task of tasks.values()) expect(fold(task)).toMatchObject({ status: 'COMPLETED', attempt: 1 });
+}
+
+const times =
+  (count: number, strike: Fault['strike']): Fault['strike'] =>
+  async (ground) => {
+    for (let n = 0; n < count; n += 1) await strike(ground);
+  };
+
+export const crashes: readonly Fault[] = [
+  {
+    name: 'the server is killed and comes back, twice',
+    strike: times(2, async ({ world, names }) => world.crash?.(names.streams.tasks)),
+  },
+];
+
+export const leaderChanges: readonly Fault[] = [
+  {
+    name: 'the log changes its leader three times',
+    strike: times(3, ({ stepDown, names }) => stepDown(names.streams.tasks)),
+  },
+  {
+    name: 'the node that leads the log is killed and comes back',
+    strike: async ({ world, names }) => world.crash?.(names.streams.tasks),
+  },
+];
