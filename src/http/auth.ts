@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import { TaskledgerError } from '../domain/errors.ts';
 import type { Actor } from '../domain/events.ts';
+import { isName } from '../domain/names.ts';
 import { ALL_TENANTS, type ApiKeys, hasScope, type KeyIdentity, type Scope } from '../registry/keys.ts';
 import type { Registry } from '../registry/registry.ts';
 
@@ -29,7 +30,10 @@ export function readableTenant(
   tenants: Registry['tenants'],
 ): string | undefined {
   if (wanted !== undefined && !isName(wanted))
-    throw new TaskledgerError('name_invalid', { field: 'tenant', value: JSON.stringify(wanted.slice(0, 80)) });
+    throw new TaskledgerError('name_invalid', {
+      field: 'tenant',
+      value: JSON.stringify(wanted.slice(0, 80)),
+    });
   if (!isOperator(identity)) {
     if (wanted !== undefined && wanted !== identity.tenant)
       throw new TaskledgerError('tenant_forbidden', { field: 'tenant', tenant: wanted });

@@ -134,7 +134,7 @@ export function taskRoutes(app: FastifyInstance, { query, registry, log, clock }
     ],
     async handler({ identity, params: { id }, query: { tenant }, body, request, reply }) {
       const of = writableTenant(identity, tenant, registry.tenants);
-      const { reason } = body === undefined ? {} : parse(CancelBody, body);
+      const { reason } = parse(CancelBody, body ?? {});
       if (reason !== undefined) checkStorable(reason, 'reason');
       const { traceparent } = request.headers;
       const result = await execute(log, { tenant: of, taskId: id }, () => ({

@@ -1,0 +1,132 @@
+import { createHealth } from '../../src/http/health.ts';
+import type { HttpParts } from '../../src/http/parts.ts';
+import { createHttpServer, type HttpServer } from '../../src/http/server.ts';
+import { createBacklog } from '../../src/intake/backlog.ts';
+import { createIntake } from '../../src/intake/intake.ts';
+import { openLog } from '../../src/log/open.ts';
+import { ensureStreams } from '../../src/log/streams.ts';
+import { names } from '../../src/log/subjects.ts';
+import { silentLogger } from '../../src/observe/log.ts';
+import { createMetrics } from '../../src/observe/metrics.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { type Config, loadConfig } from '../../src/platform/config.ts';
+import type { Query } from '../../src/query/query.ts';
+import { openRegistry } from '../../src/registry/registry.ts';
+import { connectTestNats, testNamespace, testNatsUrl } from './servers.ts';
+
+/** Everything that takes submissions, on the shared NATS server, with keys of two tenants and of an operator. */
+export async function startApi(
+  fileUrl: string,
+  {
+    config: overrides = {},
+    query = absentQuery,
+    wrap = (parts) => parts,
+  }: { config?: Partial<Config>; query?: Query; wrap?: (parts: HttpParts) => HttpParts } = {},
+) {
+  const config: Config = {
+    ...loadConfig({ NATS_URL: testNatsUrl(), TASKLEDGER_PREFIX: testNamespace(fileUrl) }),
+    httpPort: 0,
+    ...overrides,
+  };
+  const nc = await connectTestNats();
+  const subjects = names(config.prefix);
+  const logger = silentLogger;
+  await ensureStreams({ nc, names: subjects, config, logger });
+  const log = await openLog({ nc, names: subjects, config, logger });
+  const registry = openRegistry({ nc, names: subjects, logger });
+  await registry.start();
+  const clock = systemClock;
+  const backlog = createBacklog({
+    nc,
+    names: subjects,
+    clock,
+    logger,
+    limitOf: (type) => registry.types.get(type)?.maxBacklog ?? config.maxBacklog,
+  });
+  await backlog.start();
+  const metrics = createMetrics();
+  const intake = createIntake({ log, types: registry.types, config, clock, backlog });
+  const health = createHealth({ nc, names: subjects, query });
+  const parts = wrap({ config, intake, registry, query, log, health, backlog, metrics, clock, logger });
+  const http = await createHttpServer(parts);
+  for (const name of ['acme', 'zeta'])
+    await registry.tenants.put({ name, createdAt: new Date().toISOString() });
+  const keyOf = async (tenant: string, scopes: readonly ('submit' | 'read' | 'admin')[]) =>
+    (await registry.keys.create({ tenant, scopes, name: 'test' })).key;
+  return {
+    ...parts,
+    names: subjects,
+    nc,
+    log,
+    http,
+    keyOf,
+    keys: {
+      acme: await keyOf('acme', ['submit', 'read']),
+      zeta: await keyOf('zeta', ['submit', 'read']),
+      operator: await keyOf('*', ['admin']),
+    },
+    async stop() {
+      await http.stop();
+      await backlog.stop();
+      await registry.stop();
+      await log.close();
+      await nc.close();
+    },
+  };
+}
+export type TestApi = Awaited<ReturnType<typeof startApi>>;
+
+export interface CallOptions {
+  readonly key?: string | undefined;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** An object is sent as JSON; a text or bytes as they are, with content type application/json. */
+  readonly body?: unknown;
+}
+
+/** Calls a route without a socket. */
+export async function call(
+  http: HttpServer,
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE',
+  url: string,
+  { key, headers = {}, body }: CallOptions = {},
+) {
+  const raw = typeof body === 'string' || Buffer.isBuffer(body);
+  const response = await http.app.inject({
+    method,
+    url,
+    headers: {
+      ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { payload: raw ? body : JSON.stringify(body) }),
+  });
+  return {
+    status: response.statusCode,
+    headers: response.headers,
+    body: parsed(response.body) as Answer,
+    text: response.body,
+  };
+}
+
+/** An answer whose members a test reads freely. */
+// biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+type Answer = any;
+
+const parsed = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+};
+
+/** Read models that are not there: for suites that only submit. */
+export const absentQuery: Query = {
+  task: async () => ({ position: 0, value: undefined }),
+  tasks: async () => ({ position: 0, value: { items: [], nextCursor: null } }),
+  taskEvents: async () => ({ position: 0, value: { items: [], nextCursor: null } }),
+  queues: async () => ({ position: 0, value: [] }),
+  position: async () => 0,
+  waitFor: async () => {},
+};
