@@ -3,19 +3,12 @@ import { TaskledgerError } from '../../domain/errors.ts';
 import { fromDebian } from './nats-debian.ts';
 import { fromCache, fromExplicitBin, fromPath } from './nats-installed.ts';
 import { fromRelease } from './nats-release.ts';
+import type { NatsSource, SourceName } from './nats-source.ts';
 
 export interface NatsBinary {
   readonly bin: string;
   readonly version: string;
   readonly source: SourceName;
-}
-
-export type SourceName = 'NATS_SERVER_BIN' | 'PATH' | 'cache' | 'release archive' | 'Debian package';
-
-/** A place to get a nats-server from. Returns it, or why it has none. */
-export interface NatsSource {
-  readonly name: SourceName;
-  find(): Promise<{ readonly bin: string; readonly version: string } | { readonly declined: string }>;
 }
 
 export interface FindNatsServerOptions {

@@ -5,10 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
-import { findNatsServer, type NatsSource } from './nats-binary.ts';
+import { findNatsServer } from './nats-binary.ts';
 import { mirrorIn } from './nats-debian.ts';
 import { examine, fromCache, install } from './nats-installed.ts';
 import { checksumOf, fromRelease } from './nats-release.ts';
+import type { NatsSource } from './nats-source.ts';
 import { compareVersions, isNewEnough, parseNatsVersion } from './nats-version.ts';
 
 const run = promisify(execFile);

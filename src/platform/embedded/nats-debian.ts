@@ -2,8 +2,8 @@ import { execFile } from 'node:child_process';
 import { access, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { NatsSource } from './nats-binary.ts';
 import { install } from './nats-installed.ts';
+import type { NatsSource } from './nats-source.ts';
 
 const run = promisify(execFile);
 

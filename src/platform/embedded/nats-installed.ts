@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { NatsSource } from './nats-binary.ts';
+import type { NatsSource } from './nats-source.ts';
 import { compareVersions, isNewEnough, parseNatsVersion, REQUIRED_NATS_VERSION } from './nats-version.ts';
 
 const run = promisify(execFile);

@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { NatsSource } from './nats-binary.ts';
 import { install } from './nats-installed.ts';
+import type { NatsSource } from './nats-source.ts';
 import { TESTED_NATS_VERSION } from './nats-version.ts';
 
 const run = promisify(execFile);
