@@ -148,6 +148,25 @@ const forEveryLife = (promise: (lived: Lived, submission: Submission) => void): 
   );
 };
 
+const waiting = ['INGESTED', 'QUEUED', 'FAILED', 'RETRY_CLAIMED', 'REPLAYED'] as const;
+const running = ['CLAIMED', 'PROCESSING'] as const;
+/** The statuses that each kind of event may leave. */
+const MOVES: Record<EventKind, readonly (Status | null)[]> = {
+  INGESTED: [null],
+  REJECTED: [null],
+  QUEUED: ['INGESTED', 'FAILED', 'RETRY_CLAIMED', 'REPLAYED'],
+  CLAIMED: ['QUEUED'],
+  PROCESSING: ['CLAIMED'],
+  COMPLETED: ['PROCESSING'],
+  FAILED: ['PROCESSING'],
+  RETRY_CLAIMED: running,
+  DEAD_LETTER: waiting,
+  REPLAYED: ['DEAD_LETTER', 'CANCELLED'],
+  CANCEL_REQUESTED: running,
+  CANCELLED: [...waiting, ...running],
+  CARRIED: [...waiting, ...running],
+};
+
 const statusAfter = (kind: EventKind, from: Status | null): Status =>
   kind === 'CANCEL_REQUESTED' || kind === 'CARRIED' ? (from as Status) : kind;
 const ENDS: ReadonlySet<EventKind> = new Set([
@@ -175,6 +194,12 @@ describe('whatever several actors do in whatever order', () => {
         }
         if (ENDS.has(event.kind)) live = undefined;
       }
+    });
+  });
+
+  test('every move is one of the diagram', () => {
+    forEveryLife(({ log }) => {
+      for (const { event } of log) expect(MOVES[event.kind]).toContain(event.from);
     });
   });
 

@@ -17,7 +17,15 @@ import {
   TASK_ID,
 } from '../../test/support/life.ts';
 import type { Recorded } from './events.ts';
-import { attemptsInRound, evolve, fold, IllegalHistory, policyOf, retriesUsed } from './task.ts';
+import {
+  attemptsInRound,
+  deadLetterReason,
+  evolve,
+  fold,
+  IllegalHistory,
+  policyOf,
+  retriesUsed,
+} from './task.ts';
 
 const running = [queue(), claim(), start()];
 const once = { maxRetries: 0 };
@@ -134,6 +142,14 @@ describe('a task is known', () => {
   test('from nothing as nothing', () => {
     expect(fold([])).toBeUndefined();
   });
+});
+
+test('a running task is not dead-lettered for its deadline: the attempt itself is aborted', () => {
+  const deadlineAt = NOW + 1;
+  const waiting = given(ingest({ deadlineAt }), queue()).state;
+  const busy = given(ingest({ deadlineAt }), ...running).state;
+  expect(waiting && deadLetterReason(waiting, deadlineAt)).toBe('deadline');
+  expect(busy && deadLetterReason(busy, deadlineAt)).toBeUndefined();
 });
 
 describe('a history is refused', () => {

@@ -1,0 +1,124 @@
+import type { Actor, DeadLetterReason, EventKind, EventOf, Status, TaskError } from '../domain/events.ts';
+import type { Json } from '../domain/json.ts';
+import type { PolicyOverride } from '../domain/policy.ts';
+
+/** The shapes of the HTTP API, as far as a client needs them. Instants are ISO 8601 in UTC; null means "not (yet)". */
+
+export interface Submission {
+  readonly type: string;
+  readonly payload: Json;
+  /** A UUID becomes the task id; any other text is turned into one. A repeat answers with the original task. */
+  readonly idempotencyKey?: string | undefined;
+  readonly priority?: number | undefined;
+  readonly runAt?: string | number | undefined;
+  readonly delayMs?: number | undefined;
+  readonly deadlineAt?: string | number | undefined;
+  readonly policy?: PolicyOverride | undefined;
+  /** For operators' keys. */
+  readonly tenant?: string | undefined;
+}
+
+export interface SubmitAnswer {
+  readonly id: string;
+  readonly status: Status;
+  readonly seq: number;
+  readonly replayed: boolean;
+}
+
+export interface TaskAnswer {
+  /** The log sequence that the answer reflects. */
+  readonly position: number;
+  readonly task: {
+    readonly id: string;
+    readonly tenant: string;
+    readonly type: string;
+    readonly status: Status;
+    readonly priority: number;
+    readonly round: number;
+    readonly attempt: number;
+    readonly cancelRequested: boolean;
+    readonly worker: string | null;
+    readonly payload: Json;
+    readonly result: Json;
+    readonly error: TaskError | null;
+    readonly deadLetterReason: DeadLetterReason | null;
+    readonly rejections: readonly { readonly field?: string; readonly message: string }[] | null;
+    readonly submittedAt: string;
+    readonly dueAt: string | null;
+    readonly deadlineAt: string | null;
+    readonly startedAt: string | null;
+    readonly finishedAt: string | null;
+    readonly seq: number;
+  };
+}
+export type Task = TaskAnswer['task'];
+
+export type EventAnswer = {
+  readonly [K in EventKind]: {
+    readonly seq: number;
+    readonly kind: K;
+    readonly attempt: number;
+    /** The log's clock. */
+    readonly storedAt: string;
+    readonly actor: Actor;
+    readonly data: EventOf<K>['data'];
+  };
+}[EventKind];
+
+export interface CancelAnswer {
+  readonly id: string;
+  /** A waiting task is cancelled at once; a running one when its worker has seen the request. */
+  readonly event: 'CANCELLED' | 'CANCEL_REQUESTED';
+  readonly status: Status;
+  readonly seq: number;
+}
+
+export interface QueueAnswer {
+  readonly tenant: string;
+  readonly type: string;
+  readonly counts: Readonly<Partial<Record<Status, number>>>;
+  /** Of the type, over all tenants; `waiting` is null while the dispatcher is silent. */
+  readonly backlog: { readonly waiting: number | null; readonly limit: number; readonly full: boolean };
+}
+
+export interface TaskFilter {
+  readonly tenant?: string | undefined;
+  readonly type?: string | undefined;
+  /** Comma separated. */
+  readonly status?: string | undefined;
+  readonly worker?: string | undefined;
+  readonly limit?: number | undefined;
+  readonly cursor?: string | undefined;
+}
+
+export type Paged<Name extends string, Item> = {
+  readonly position: number;
+  readonly nextCursor: string | null;
+} & { readonly [K in Name]: readonly Item[] };
+
+export interface TypeAnswer {
+  readonly type: string;
+  readonly policy?: PolicyOverride | undefined;
+  readonly priority?: number | undefined;
+  readonly maxBacklog?: number | undefined;
+}
+
+export interface KeyAnswer {
+  readonly id: string;
+  readonly tenant: string;
+  readonly scopes: readonly string[];
+  readonly name: string;
+  readonly createdAt: string;
+  readonly revokedAt: string | null;
+}
+/** The only answer that ever has the text of a key. */
+export interface NewKey {
+  readonly id: string;
+  readonly key: string;
+}
+
+export interface TenantAnswer {
+  readonly name: string;
+  readonly createdAt: string;
+  readonly displayName?: string | undefined;
+}

@@ -1,0 +1,197 @@
+import { TaskledgerError } from '../domain/errors.ts';
+import type { Json } from '../domain/json.ts';
+import type {
+  CancelAnswer,
+  EventAnswer,
+  KeyAnswer,
+  NewKey,
+  Paged,
+  QueueAnswer,
+  Submission,
+  SubmitAnswer,
+  TaskAnswer,
+  TaskFilter,
+  TenantAnswer,
+  TypeAnswer,
+} from './answers.ts';
+
+export interface ApiOptions {
+  /** Base address, such as `http://127.0.0.1:8080`. */
+  readonly url: string;
+  readonly key: string;
+  readonly fetch?: typeof fetch;
+  /** Longest wait for one answer, in ms. */
+  readonly timeoutMs?: number;
+}
+
+/** The server answered and said no: one entry of its error catalogue, as it sent it. */
+export class Refusal extends Error {
+  override readonly name = 'Refusal';
+  readonly status: number;
+  readonly code: string;
+  readonly fix: string;
+  readonly retryable: boolean;
+  readonly field: string | undefined;
+  readonly reasons: readonly { readonly field?: string; readonly message: string }[];
+  /** Address of the page about this code. */
+  readonly doc: string | undefined;
+  /** From `Retry-After`, in ms. */
+  readonly retryAfterMs: number | undefined;
+
+  constructor(status: number, body: RefusalBody['error'], doc?: string, retryAfterMs?: number) {
+    super(body.message);
+    this.status = status;
+    this.code = body.code;
+    this.fix = body.fix;
+    this.retryable = body.retryable;
+    this.field = body.field;
+    this.reasons = body.reasons ?? [];
+    this.doc = doc;
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+interface RefusalBody {
+  readonly error: {
+    readonly code: string;
+    readonly message: string;
+    readonly fix: string;
+    readonly retryable: boolean;
+    readonly field?: string;
+    readonly reasons?: readonly { readonly field?: string; readonly message: string }[];
+    readonly doc?: string;
+  };
+}
+
+type Query = Readonly<Record<string, string | number | undefined>>;
+interface Request {
+  readonly query?: Query;
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/**
+ * The HTTP API as functions. Each throws a Refusal when the server says no, and `api_unreachable` or
+ * `answer_unexpected` when it says nothing that can be understood.
+ */
+export type Api = ReturnType<typeof createApi>;
+
+export function createApi({ url, key, fetch: request = fetch, timeoutMs = 30_000 }: ApiOptions) {
+  const base = url.replace(/\/+$/, '');
+
+  async function call<T>(
+    method: string,
+    path: string,
+    { query = {}, body, headers = {} }: Request = {},
+  ): Promise<T> {
+    const response = await send(`${base}${path}${queryText(query)}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${key}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(timeoutMs),
+    });
+    if (response.status === 204) return undefined as T;
+    const answer = await readJson(response);
+    if (response.ok) return answer as T;
+    if (!isRefusal(answer)) throw unexpected(response, 'an error without a code');
+    const { doc } = answer.error;
+    throw new Refusal(
+      response.status,
+      answer.error,
+      doc === undefined ? undefined : `${base}${doc}`,
+      retryAfterMs(response),
+    );
+  }
+
+  async function send(target: string, init: RequestInit): Promise<Response> {
+    try {
+      return await request(target, init);
+    } catch (cause) {
+      throw new TaskledgerError('api_unreachable', { url: base, reason: reasonOf(cause) }, { cause });
+    }
+  }
+
+  async function readJson(response: Response): Promise<unknown> {
+    try {
+      return await response.json();
+    } catch {
+      throw unexpected(response, 'no JSON');
+    }
+  }
+
+  const unexpected = (response: Response, reason: string): TaskledgerError =>
+    new TaskledgerError('answer_unexpected', { url: base, status: response.status, reason });
+  const task = (id: string, rest = ''): string => `/v1/tasks/${encodeURIComponent(id)}${rest}`;
+
+  return {
+    url: base,
+    submit: (submission: Submission) => call<SubmitAnswer>('POST', '/v1/tasks', { body: submission }),
+    submitBatch: (tasks: readonly Submission[]) =>
+      call<{ readonly results: readonly BatchResult[] }>('POST', '/v1/tasks/batch', { body: { tasks } }),
+    /** `wait`: a sequence that the answer must reflect. */
+    task: (id: string, query: { tenant?: string | undefined; wait?: number | undefined } = {}) =>
+      call<TaskAnswer>('GET', task(id), { query }),
+    tasks: (filter: TaskFilter) =>
+      call<Paged<'tasks', TaskAnswer['task']>>('GET', '/v1/tasks', { query: { ...filter } }),
+    events: (
+      id: string,
+      query: { tenant?: string | undefined; cursor?: string | undefined; limit?: number } = {},
+    ) => call<Paged<'events', EventAnswer>>('GET', task(id, '/events'), { query }),
+    cancel: (
+      id: string,
+      { tenant, reason }: { tenant?: string | undefined; reason?: string | undefined } = {},
+    ) =>
+      call<CancelAnswer>('POST', task(id, '/cancel'), {
+        query: { tenant },
+        ...(reason === undefined ? {} : { body: { reason } }),
+      }),
+    queues: (filter: { tenant?: string | undefined; type?: string | undefined } = {}) =>
+      call<{ readonly position: number; readonly queues: readonly QueueAnswer[] }>('GET', '/v1/queues', {
+        query: filter,
+      }),
+    types: () => call<{ readonly types: readonly TypeAnswer[] }>('GET', '/v1/types'),
+    setType: ({ type, ...settings }: TypeAnswer) =>
+      call<TypeAnswer>('PUT', `/v1/types/${encodeURIComponent(type)}`, { body: settings }),
+    keys: (tenant?: string) =>
+      call<{ readonly keys: readonly KeyAnswer[] }>('GET', '/v1/keys', { query: { tenant } }),
+    createKey: (key: { tenant?: string | undefined; scopes: readonly string[]; name: string }) =>
+      call<NewKey>('POST', '/v1/keys', { body: key }),
+    revokeKey: (id: string) => call<undefined>('DELETE', `/v1/keys/${encodeURIComponent(id)}`),
+    tenants: () => call<{ readonly tenants: readonly TenantAnswer[] }>('GET', '/v1/tenants'),
+    createTenant: (name: string, settings: { displayName?: string | undefined } = {}) =>
+      call<TenantAnswer>('PUT', `/v1/tenants/${encodeURIComponent(name)}`, { body: settings }),
+  };
+}
+
+export type BatchResult =
+  | ({ readonly index: number; readonly ok: true } & SubmitAnswer)
+  | { readonly index: number; readonly ok: false; readonly error: RefusalBody['error'] };
+
+const isRefusal = (answer: unknown): answer is RefusalBody => {
+  const { error } = (answer ?? {}) as { error?: { code?: Json; message?: Json } };
+  return typeof error?.code === 'string' && typeof error.message === 'string';
+};
+
+function queryText(query: Query): string {
+  const present = Object.entries(query).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, String(value)] as [string, string]],
+  );
+  return present.length === 0 ? '' : `?${new URLSearchParams(present).toString()}`;
+}
+
+const retryAfterMs = (response: Response): number | undefined => {
+  const seconds = Number(response.headers.get('retry-after') ?? Number.NaN);
+  return Number.isFinite(seconds) ? seconds * 1_000 : undefined;
+};
+
+/** `fetch failed` says nothing; its cause does. */
+const reasonOf = (thrown: unknown): string => {
+  const { message, name, cause } = thrown as Error;
+  if (name === 'TimeoutError') return 'no answer in time';
+  const { code, message: inner } = (cause ?? {}) as { code?: string; message?: string };
+  return code ?? inner ?? message;
+};

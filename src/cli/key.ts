@@ -1,0 +1,79 @@
+import { type Command, Option } from 'commander';
+import type { KeyAnswer } from './answers.ts';
+import { openSession } from './connection.ts';
+import { type Column, table } from './table.ts';
+import { EXIT, type ExitCode, type Terminal } from './terminal.ts';
+import { relative } from './time.ts';
+
+const COLUMNS: readonly Column[] = [
+  { title: 'KEY' },
+  { title: 'TENANT' },
+  { title: 'NAME', flexible: true },
+  { title: 'SCOPES' },
+  { title: 'CREATED', align: 'right' },
+  { title: 'STATE' },
+];
+
+export function addKeyCommands(
+  program: Command,
+  terminal: Terminal,
+  run: (action: () => Promise<ExitCode>) => Promise<void>,
+): void {
+  const key = program.command('key').description('API keys');
+  key
+    .command('create')
+    .description('Make a key; its text is shown this once')
+    .argument('<name>', 'what it is for')
+    .addOption(
+      new Option('--scope <scope...>', 'what it may do')
+        .choices(['submit', 'read', 'admin'])
+        .default(['submit', 'read']),
+    )
+    .action((name: string, options: { scope: string[] }, command: Command) =>
+      run(async () => {
+        const session = openSession(command, terminal);
+        const made = await session.api.createKey({ name, scopes: options.scope, tenant: session.tenant });
+        session.show(made, () => `${made.key}\n\nKeep it: it is stored as a hash and cannot be shown again.`);
+        return EXIT.ok;
+      }),
+    );
+  key
+    .command('list')
+    .description('Keys, without their text')
+    .action((_options: object, command: Command) =>
+      run(async () => {
+        const session = openSession(command, terminal);
+        const answer = await session.api.keys(session.tenant);
+        const now = terminal.clock.now();
+        session.show(answer, () =>
+          table(
+            COLUMNS,
+            answer.keys.map((each) => row(each, now)),
+            terminal.columns,
+          ),
+        );
+        return EXIT.ok;
+      }),
+    );
+  key
+    .command('revoke')
+    .description('End a key for good')
+    .argument('<id>', 'as "key list" shows it')
+    .action((id: string, _options: object, command: Command) =>
+      run(async () => {
+        const session = openSession(command, terminal);
+        await session.api.revokeKey(id);
+        session.show({ id, revoked: true }, () => `${id}  revoked`);
+        return EXIT.ok;
+      }),
+    );
+}
+
+const row = ({ id, tenant, name, scopes, createdAt, revokedAt }: KeyAnswer, now: number): string[] => [
+  id,
+  tenant,
+  name,
+  scopes.join(','),
+  relative(createdAt, now),
+  revokedAt === null ? 'valid' : 'revoked',
+];

@@ -1,0 +1,76 @@
+import { Command, CommanderError } from 'commander';
+import { TaskledgerError } from '../domain/errors.ts';
+import { Refusal } from './api.ts';
+import { withCommonOptions } from './connection.ts';
+import { addKeyCommands } from './key.ts';
+import { addQueueCommands } from './queue.ts';
+import { facts } from './table.ts';
+import { addTaskCommands } from './task.ts';
+import { addTenantCommands } from './tenant.ts';
+import { EXIT, type ExitCode, type Terminal } from './terminal.ts';
+import { addTypeCommands } from './type.ts';
+
+/** Runs one command line (without node and script) and resolves with its exit code. Nothing is thrown. */
+export async function runCommandLine(args: readonly string[], terminal: Terminal): Promise<ExitCode> {
+  let exit: ExitCode = EXIT.ok;
+  const run = async (action: () => Promise<ExitCode>): Promise<void> => {
+    exit = await action();
+  };
+  const program = withCommonOptions(new Command('taskledger'))
+    .description('Submit background tasks, look at them, run the installation')
+    .showSuggestionAfterError()
+    .showHelpAfterError('(add --help for more)')
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => terminal.out(text),
+      writeErr: (text) => terminal.err(text),
+      getOutHelpWidth: () => helpWidth(terminal),
+      getErrHelpWidth: () => helpWidth(terminal),
+    });
+  for (const add of [addTaskCommands, addQueueCommands, addTypeCommands, addKeyCommands, addTenantCommands]) {
+    add(program, terminal, run);
+  }
+  program.addHelpText(
+    'after',
+    '\nExit codes: 0 done, 1 the awaited task did not complete, 2 usage, 3 refused by the\nserver, 4 the server cannot be reached.',
+  );
+  try {
+    await program.parseAsync(args, { from: 'user' });
+    return exit;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+    return explain(error, terminal, args.includes('--json'));
+  }
+}
+
+const helpWidth = ({ columns }: Terminal): number => (Number.isFinite(columns) ? columns : 80);
+
+/** Says what went wrong: code, cause, next step. */
+function explain(error: unknown, terminal: Terminal, json: boolean): ExitCode {
+  const { code, fix, field, reasons, doc } = describe(error);
+  const message = error instanceof Error ? error.message : String(error);
+  if (json) {
+    terminal.err(`${JSON.stringify({ error: { code, message, field, fix, reasons, doc } })}\n`);
+  } else {
+    const lines = facts(
+      [
+        ['error', `${code}: ${message}`],
+        ['field', field],
+        ...reasons.map((reason) => ['reason', reason.message] as const),
+        ['next', fix],
+        ['doc', doc],
+      ],
+      // An error is read in full, however narrow the terminal is.
+      Number.POSITIVE_INFINITY,
+    );
+    terminal.err(`${lines}\n`);
+  }
+  return error instanceof Refusal ? EXIT.refused : EXIT.unreachable;
+}
+
+function describe(error: unknown): Pick<Refusal, 'code' | 'fix' | 'field' | 'reasons' | 'doc'> {
+  if (error instanceof Refusal) return error;
+  const known =
+    error instanceof TaskledgerError ? error : new TaskledgerError('internal', {}, { cause: error });
+  return { code: known.code, fix: known.fix, field: known.field, reasons: [], doc: undefined };
+}
