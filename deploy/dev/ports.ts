@@ -1,10 +1,11 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { choosePort } from '../../src/platform/embedded/ports.ts';
+import { TaskledgerError } from '../../src/domain/errors.ts';
+import { choosePort, freePort } from '../../src/platform/embedded/ports.ts';
 
 export interface PortBook {
   /**
-   * The port in the variable `env`, which is then required; else the one of the last session, so that addresses stay
+   * The port in the variable `env`, which is then required (0: any free one); else the one of the last session, so that addresses stay
    * the same; else `usual`; else a free one.
    */
   choose(wish: { readonly what: string; readonly env: string; readonly usual: number }): Promise<number>;
@@ -20,16 +21,32 @@ export async function openPortBook(options: {
   const known = await readPorts(file);
   return {
     async choose({ what, env: variable, usual }) {
-      const pinned = env[variable];
-      const preferred = pinned ? Number(pinned) : (known[what] ?? usual);
-      const port = await choosePort({ what, preferred, pinnedBy: pinned ? variable : undefined, log: print });
-      if (pinned || known[what] === port) return port;
+      const pinned = pinnedPort(variable, env[variable]);
+      if (pinned === 0) return freePort();
+      const preferred = pinned ?? known[what] ?? usual;
+      const port = await choosePort({
+        what,
+        preferred,
+        pinnedBy: pinned === undefined ? undefined : variable,
+        log: print,
+      });
+      if (pinned !== undefined || known[what] === port) return port;
       known[what] = port;
       await mkdir(dirname(file), { recursive: true });
       await writeFile(file, JSON.stringify(known));
       return port;
     },
   };
+}
+
+function pinnedPort(variable: string, text: string | undefined): number | undefined {
+  if (text === undefined || text === '') return undefined;
+  const port = Number(text);
+  if (Number.isInteger(port) && port >= 0 && port <= 65_535) return port;
+  throw new TaskledgerError('config_invalid', {
+    key: variable,
+    reason: `${JSON.stringify(text)} is not a port`,
+  });
 }
 
 async function readPorts(file: string): Promise<Record<string, number>> {
