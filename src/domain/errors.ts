@@ -303,6 +303,12 @@ export const catalogue = {
     'The event log refused a message on {subject}: {reason} ({code})',
     'Compare the settings of the stream with those that this version makes.',
   ),
+  projection_ahead_of_log: entry(
+    500,
+    false,
+    'Read model {projection} reflects sequence {position} of a log created {expected}, but the log now ends at {lastSeq} and was created {actual}: it was lost or replaced',
+    'Restore the log; or, to accept the one that is there, empty the read model and delete its row in projection_checkpoint.',
+  ),
   append_conflict: entry(
     409,
     true,
