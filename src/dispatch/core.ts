@@ -59,6 +59,10 @@ export class DispatchCore {
     return this.#payloads.bytes;
   }
 
+  get typeCount(): number {
+    return this.#place.typeCount;
+  }
+
   get types(): Iterable<string> {
     return this.#place.types;
   }

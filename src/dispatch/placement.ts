@@ -30,6 +30,10 @@ export class Placement {
     return this.#lines.values();
   }
 
+  get typeCount(): number {
+    return this.#lines.size;
+  }
+
   get types(): Iterable<string> {
     return this.#lines.keys();
   }

@@ -1,0 +1,303 @@
+import { randomUUID } from 'node:crypto';
+import type { NatsConnection } from '@nats-io/transport-node';
+import { TaskledgerError } from '../domain/errors.ts';
+import type { LogBatch, LogReader } from '../log/event-log.ts';
+import type { OpenedLog } from '../log/open.ts';
+import { createLogReader } from '../log/reader.ts';
+import { ensureWorkConsumer } from '../log/streams.ts';
+import type { Names } from '../log/subjects.ts';
+import type { Logger } from '../observe/log.ts';
+import type { Clock } from '../platform/clock.ts';
+import type { Config } from '../platform/config.ts';
+import type { Service } from '../platform/service.ts';
+import { DispatchCore } from './core.ts';
+import type { Decision, LineStats, Phase, Woken } from './decisions.ts';
+import { Leadership } from './leadership.ts';
+import { Performer, type PerformerStats } from './performer.ts';
+import { type Timer, Timers } from './timers.ts';
+
+export interface DispatcherParts {
+  readonly nc: NatsConnection;
+  readonly log: OpenedLog;
+  readonly names: Names;
+  readonly config: Pick<
+    Config,
+    | 'dispatchGroup'
+    | 'leaderLeaseMs'
+    | 'readyWindowMin'
+    | 'readyWindowMax'
+    | 'readyWindowMs'
+    | 'inlinePayloadBytes'
+    | 'payloadCacheBytes'
+    | 'ackWaitMs'
+  >;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+export interface DispatcherStats {
+  readonly phase: Phase;
+  /** Sequence of the last event folded. */
+  readonly position: number;
+  readonly liveTasks: number;
+  readonly cachedPayloadBytes: number;
+  readonly types: Readonly<Record<string, LineStats>>;
+  readonly appends: PerformerStats;
+  readonly timers: ReturnType<Timers['stats']>;
+}
+
+/** What the dispatcher says on `names.backlog`, as JSON. */
+export interface BacklogNotice {
+  /** Tasks of each type that wait, QUEUED and unclaimed included, delayed ones not. */
+  readonly waiting: Readonly<Record<string, number>>;
+}
+
+export interface Dispatcher extends Service {
+  isLeader(): boolean;
+  /** Resolves when it leads and has caught up with the log. */
+  whenLeader(): Promise<void>;
+  /** Wakes what is due and decides. Runs at every due time, and every second for what was missed. */
+  runOnce(): Woken;
+  stats(): DispatcherStats;
+}
+
+/** Large, so that a replay is not spent on bookkeeping; a batch is whatever has arrived. */
+const MAX_BATCH = 1_000;
+const MEASURE_MS = 100;
+const BACKLOG_MS = 250;
+const SWEEP_MS = 1_000;
+/** Node's timers cannot be set further. */
+const MAX_TIMEOUT_MS = 60_000;
+
+export const createDispatcher = (parts: DispatcherParts): Dispatcher => new LogDispatcher(parts);
+
+/**
+ * Reads the log, keeps DispatchCore's state up to date, and, while it leads, carries out what the core decides. A
+ * standby does the same but for deciding, so that it can take over at once.
+ *
+ * Owner of the core: it is touched only from here and from the performer's callbacks, all on one thread.
+ */
+class LogDispatcher implements Dispatcher {
+  readonly name = 'dispatcher';
+  readonly #parts: DispatcherParts;
+  readonly #core: DispatchCore;
+  readonly #performer: Performer;
+  readonly #timers: Timers;
+  readonly #leadership: Leadership;
+  #reader: LogReader | undefined;
+  #intervals: NodeJS.Timeout[] = [];
+  #wakeTimer: NodeJS.Timeout | undefined;
+  #wakeTimerAt = Number.POSITIVE_INFINITY;
+  #measuredAt = 0;
+  /** Types whose work consumer exists or is being made. */
+  readonly #served = new Set<string>();
+  /** Types whose work consumer could not be made; the next sweep tries again. */
+  readonly #unserved = new Set<string>();
+  #leaderWaiters: { resolve(): void; reject(error: Error): void }[] = [];
+  #stopping = false;
+  readonly #decisions: Decision[] = [];
+
+  constructor(parts: DispatcherParts) {
+    const { nc, names, log, clock, logger, config } = parts;
+    this.#parts = parts;
+    const owner = `dispatcher-${randomUUID()}`;
+    this.#core = new DispatchCore({
+      window: { min: config.readyWindowMin, max: config.readyWindowMax, ms: config.readyWindowMs },
+      inlinePayloadBytes: config.inlinePayloadBytes,
+      payloadCacheBytes: config.payloadCacheBytes,
+    });
+    this.#performer = new Performer({
+      log,
+      core: this.#core,
+      clock,
+      actor: { kind: 'dispatcher', id: owner },
+      logger,
+      inlinePayloadBytes: config.inlinePayloadBytes,
+      onReturned: () => this.#pump(),
+    });
+    this.#timers = new Timers({
+      nc,
+      names,
+      publisher: log.publisher,
+      logger,
+      onFired: (timer) => this.#onFired(timer),
+    });
+    this.#leadership = new Leadership({
+      nc,
+      bucket: names.buckets.leaders,
+      key: `dispatcher.${config.dispatchGroup}`,
+      owner,
+      leaseMs: config.leaderLeaseMs,
+      logger,
+      onChange: (leads) => this.#onLeadership(leads),
+    });
+  }
+
+  /** Resolves when it has read the log up to where it stood, and has tried once to lead. */
+  async start(): Promise<void> {
+    if (this.#reader !== undefined || this.#stopping) return;
+    const { nc, names, log, logger } = this.#parts;
+    await this.#timers.start();
+    const { firstSeq, lastSeq } = await log.bounds();
+    this.#reader = createLogReader(
+      { nc, names, logger },
+      {
+        fromSeq: Math.max(1, firstSeq),
+        maxBatch: MAX_BATCH,
+        gatherMs: 0,
+        onBatch: (batch) => this.#onBatch(batch),
+      },
+    );
+    const startedAt = performance.now();
+    await this.#reader.start();
+    await this.#reader.whenReached(lastSeq);
+    logger.info(
+      { lastSeq, liveTasks: this.#core.size, ms: Math.round(performance.now() - startedAt) },
+      'the log is replayed',
+    );
+    this.#core.enter('following');
+    this.#measuredAt = performance.now();
+    this.#intervals = [
+      setInterval(() => this.#measure(), MEASURE_MS),
+      setInterval(() => this.#announce(), BACKLOG_MS),
+      setInterval(() => this.#sweep(), SWEEP_MS),
+    ];
+    this.runOnce();
+    await this.#leadership.start();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    for (const interval of this.#intervals.splice(0)) clearInterval(interval);
+    clearTimeout(this.#wakeTimer);
+    // The lead is given back first: the standby need not wait for appends that rule 1 makes harmless.
+    await this.#leadership.stop();
+    await this.#performer.whenIdle();
+    await this.#reader?.stop();
+    await this.#timers.stop();
+    for (const waiter of this.#leaderWaiters.splice(0)) waiter.reject(new TaskledgerError('shutting_down'));
+  }
+
+  isLeader(): boolean {
+    return this.#core.phase === 'leading' && this.#leadership.holds();
+  }
+
+  whenLeader(): Promise<void> {
+    if (this.isLeader()) return Promise.resolve();
+    return new Promise((resolve, reject) => this.#leaderWaiters.push({ resolve, reject }));
+  }
+
+  runOnce(): Woken {
+    const woken = this.#core.advance(this.#parts.clock.now());
+    if (this.#core.phase === 'leading' && (woken.overdue > 0 || woken.expired > 0))
+      this.#parts.logger.info({ ...woken }, 'woke tasks that no timer had woken');
+    this.#pump();
+    return woken;
+  }
+
+  stats(): DispatcherStats {
+    return {
+      phase: this.#core.phase,
+      position: this.#core.position,
+      liveTasks: this.#core.size,
+      cachedPayloadBytes: this.#core.cachedBytes,
+      types: this.#core.stats(),
+      appends: this.#performer.stats(),
+      timers: this.#timers.stats(),
+    };
+  }
+
+  #onBatch({ events, unreadable }: LogBatch): void {
+    for (const recorded of events) this.#core.observe(recorded);
+    for (const { seq, reason } of unreadable)
+      this.#parts.logger.error({ seq, reason }, 'an event cannot be read; its task may be stuck');
+    if (this.#core.phase !== 'replaying') this.#pump();
+  }
+
+  #onFired({ tenant, taskId, dueAt }: Timer): void {
+    if (this.#core.timerFired(tenant, taskId, dueAt)) this.#pump();
+  }
+
+  /** Carries out what the core wants done. */
+  #pump(): void {
+    if (this.#stopping) return;
+    this.#armWake();
+    // A leader whose lease has run out unheard of waits for leadership's word: renewed after all, or lost.
+    if (!this.isLeader()) return;
+    this.#serveTypes();
+    this.#core.decide(this.#decisions);
+    for (const decision of this.#decisions.splice(0)) {
+      if (decision.kind !== 'set_timer') {
+        this.#performer.perform(decision);
+        continue;
+      }
+      const { task, dueAt } = decision;
+      this.#timers.set({ tenant: task.tenant, type: task.line.type, taskId: task.id, dueAt });
+    }
+  }
+
+  #onLeadership(leads: boolean): void {
+    if (leads) void this.#takeOver();
+    else this.#core.enter('following');
+  }
+
+  /** The former leader may have appended until a moment ago: decide only when all of it is folded. */
+  async #takeOver(): Promise<void> {
+    try {
+      const { lastSeq } = await this.#parts.log.bounds();
+      await this.#reader?.whenReached(lastSeq);
+    } catch (error) {
+      // Rule 1 keeps an early leader harmless; conflicts are all it costs.
+      this.#parts.logger.warn({ error: String(error) }, 'leading without having seen the end of the log');
+    }
+    if (this.#stopping || !this.#leadership.holds()) return;
+    this.#core.enter('leading');
+    this.runOnce();
+    for (const waiter of this.#leaderWaiters.splice(0)) waiter.resolve();
+  }
+
+  /** Sees to it that the workers of every type find their consumer. */
+  #serveTypes(): void {
+    if (this.#served.size === this.#core.typeCount) return;
+    for (const type of this.#core.types) {
+      if (this.#served.has(type)) continue;
+      this.#served.add(type);
+      ensureWorkConsumer(this.#parts, type).catch((error: unknown) => {
+        this.#unserved.add(type);
+        this.#parts.logger.error({ type, error: String(error) }, 'the work consumer cannot be made');
+      });
+    }
+  }
+
+  #sweep(): void {
+    for (const type of this.#unserved) this.#served.delete(type);
+    this.#unserved.clear();
+    this.runOnce();
+  }
+
+  #measure(): void {
+    const now = performance.now();
+    this.#core.measure(Math.max(1, now - this.#measuredAt));
+    this.#measuredAt = now;
+    this.#pump();
+  }
+
+  #announce(): void {
+    if (!this.isLeader() || this.#parts.nc.isClosed()) return;
+    const notice: BacklogNotice = { waiting: this.#core.waiting() };
+    this.#parts.nc.publish(this.#parts.names.backlog, JSON.stringify(notice));
+  }
+
+  /** Sets the one timer for the core's next waking, unless it is set for that moment or an earlier one. */
+  #armWake(): void {
+    const wakeAt = this.#core.nextWakeAt();
+    if (wakeAt >= this.#wakeTimerAt) return;
+    clearTimeout(this.#wakeTimer);
+    this.#wakeTimerAt = wakeAt;
+    const delayMs = Math.min(MAX_TIMEOUT_MS, Math.max(1, wakeAt - this.#parts.clock.now()));
+    this.#wakeTimer = setTimeout(() => {
+      this.#wakeTimerAt = Number.POSITIVE_INFINITY;
+      this.runOnce();
+    }, delayMs);
+  }
+}

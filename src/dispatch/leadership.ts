@@ -1,0 +1,193 @@
+import { JetStreamApiError, jetstream } from '@nats-io/jetstream';
+import { type KV, type KvEntry, Kvm } from '@nats-io/kv';
+import type { NatsConnection } from '@nats-io/transport-node';
+import type { Logger } from '../observe/log.ts';
+import type { Service } from '../platform/service.ts';
+
+export interface LeadershipParts {
+  readonly nc: NatsConnection;
+  readonly bucket: string;
+  /** What is led, e.g. `dispatcher.default`. */
+  readonly key: string;
+  /** Names this candidate; different for every incarnation. */
+  readonly owner: string;
+  readonly leaseMs: number;
+  readonly logger: Logger;
+  /** Called on every change; also on `stop` when it led. */
+  onChange(leads: boolean): void;
+}
+
+/** The server's answer to an update whose expected revision is not the last one. */
+const WRONG_REVISION = 10_071;
+/** Renewals and looks in one lease: two may fail before anything happens. */
+const PASSES = 3;
+
+/**
+ * One leader among candidates, by a lease on a key of a bucket.
+ *
+ *   standby -> leader     the key is free, or its revision has not changed for a lease
+ *   leader  -> standby    another revision than its own is there, or it could not renew for a lease
+ *
+ * Nobody compares clocks: a standby measures by its own monotonic clock since it last saw the revision change, a leader
+ * since it sent its last successful renewal. Two leaders for a moment are harmless to the log (rule 1).
+ */
+export class Leadership implements Service {
+  readonly name: string;
+  readonly #parts: LeadershipParts;
+  #kv: KV | undefined;
+  #leads = false;
+  /** Leader: the revision it wrote. Standby: the last revision seen. */
+  #revision = 0;
+  /** Standby: when the revision was first seen; leader: when the last successful renewal was sent (performance clock). */
+  #since = 0;
+  #stopping = false;
+  #loop: Promise<void> | undefined;
+  #watch: Awaited<ReturnType<KV['watch']>> | undefined;
+  #wake: (() => void) | undefined;
+  /** The key was seen to become free. */
+  #released = false;
+
+  constructor(parts: LeadershipParts) {
+    this.#parts = parts;
+    this.name = `leadership of ${parts.key}`;
+  }
+
+  /** Whether it leads at this moment; false as soon as the lease has run out, heard of or not. */
+  holds(): boolean {
+    return this.#leads && performance.now() - this.#since < this.#parts.leaseMs;
+  }
+
+  /** Resolves after the first try to lead. */
+  async start(): Promise<void> {
+    if (this.#loop !== undefined || this.#stopping) return;
+    const { nc, bucket, key, leaseMs } = this.#parts;
+    this.#kv = await new Kvm(jetstream(nc, { timeout: Math.ceil(leaseMs / PASSES) })).open(bucket);
+    this.#watch = await this.#kv.watch({ key, ignoreDeletes: false });
+    void this.#watchReleases(this.#watch);
+    await this.runOnce();
+    this.#loop = this.#run();
+  }
+
+  /** Gives the key back, so that a standby takes over at once. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    this.#wake?.();
+    this.#watch?.stop();
+    await this.#loop;
+    if (!this.#leads) return;
+    this.#follow('stopped');
+    if (this.#parts.nc.isClosed()) return;
+    await this.#kv?.delete(this.#parts.key, { previousSeq: this.#revision }).catch((error: unknown) => {
+      this.#parts.logger.warn({ key: this.#parts.key, error: String(error) }, 'the lead was not given back');
+    });
+  }
+
+  async runOnce(): Promise<void> {
+    try {
+      if (this.#leads) await this.#renew();
+      else await this.#tryToLead();
+    } catch (error) {
+      this.#parts.logger.warn(
+        { key: this.#parts.key, error: String(error) },
+        'the lead cannot be looked after',
+      );
+    }
+    if (this.#leads && !this.holds()) this.#follow('not renewed in time');
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#stopping && !this.#parts.nc.isClosed()) {
+      await this.#pause();
+      if (!this.#stopping) await this.runOnce();
+    }
+    if (this.#leads && this.#parts.nc.isClosed()) this.#follow('the connection is closed');
+  }
+
+  async #renew(): Promise<void> {
+    const sentAt = performance.now();
+    try {
+      this.#revision = await this.#write(this.#revision);
+      this.#since = sentAt;
+    } catch (error) {
+      if (!isConflict(error)) throw error;
+      const entry = await this.#entry();
+      // An earlier renewal was stored without our hearing of it.
+      if (entry !== undefined && ownerOf(entry) === this.#parts.owner) this.#revision = entry.revision;
+      else this.#follow('another one leads');
+    }
+  }
+
+  async #tryToLead(): Promise<void> {
+    // What a release says is newer than what a replica may answer.
+    const entry = this.#released ? undefined : await this.#entry();
+    this.#released = false;
+    const now = performance.now();
+    if (entry !== undefined && entry.revision !== this.#revision) {
+      this.#revision = entry.revision;
+      this.#since = now;
+    }
+    if (entry !== undefined && now - this.#since < this.#parts.leaseMs) return;
+    try {
+      this.#revision = await (entry === undefined ? this.#create() : this.#write(entry.revision));
+    } catch (error) {
+      if (isConflict(error)) return;
+      throw error;
+    }
+    this.#leads = true;
+    this.#since = now;
+    this.#parts.logger.info({ key: this.#parts.key, owner: this.#parts.owner }, 'leading');
+    this.#parts.onChange(true);
+  }
+
+  #follow(reason: string): void {
+    this.#leads = false;
+    this.#revision = 0;
+    this.#parts.logger.info({ key: this.#parts.key, owner: this.#parts.owner, reason }, 'no longer leading');
+    this.#parts.onChange(false);
+  }
+
+  async #entry(): Promise<KvEntry | undefined> {
+    const entry = await this.#kv?.get(this.#parts.key);
+    return entry?.operation === 'PUT' ? entry : undefined;
+  }
+
+  #write(revision: number): Promise<number> {
+    return this.#open().update(this.#parts.key, this.#parts.owner, revision);
+  }
+
+  #create(): Promise<number> {
+    return this.#open().create(this.#parts.key, this.#parts.owner);
+  }
+
+  #open(): KV {
+    if (this.#kv === undefined) throw new Error('leadership was not started');
+    return this.#kv;
+  }
+
+  /** Until the next pass is due, the key is released, or the service stops. A leader also wakes when its lease ends. */
+  #pause(): Promise<void> {
+    return new Promise((resolve) => {
+      const done = (): void => {
+        clearTimeout(timer);
+        this.#wake = undefined;
+        resolve();
+      };
+      const timer = setTimeout(done, Math.ceil(this.#parts.leaseMs / PASSES));
+      this.#wake = done;
+      if (this.#stopping || this.#released) done();
+    });
+  }
+
+  async #watchReleases(watch: Awaited<ReturnType<KV['watch']>>): Promise<void> {
+    for await (const entry of watch) {
+      if (entry.operation === 'PUT' || this.#leads) continue;
+      this.#released = true;
+      this.#wake?.();
+    }
+  }
+}
+
+const ownerOf = (entry: KvEntry): string => entry.string();
+
+const isConflict = (error: unknown): boolean =>
+  error instanceof JetStreamApiError && error.code === WRONG_REVISION;

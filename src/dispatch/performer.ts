@@ -1,0 +1,205 @@
+import { randomUUID } from 'node:crypto';
+import type { Command } from '../domain/commands.ts';
+import { decide } from '../domain/decide.ts';
+import type { Actor, TaskEvent } from '../domain/events.ts';
+import type { Json } from '../domain/json.ts';
+import { deadLetterReason, type TaskState } from '../domain/task.ts';
+import type { EventLog } from '../log/event-log.ts';
+import type { Logger } from '../observe/log.ts';
+import type { Clock } from '../platform/clock.ts';
+import type { DispatchCore } from './core.ts';
+import type { Intent } from './decisions.ts';
+import { type LiveTask, PayloadSize, stateOf } from './live-task.ts';
+
+/** When a decision is tried again whose append failed or stayed unknown. */
+const RETRY_MS = 500;
+
+export interface PerformerParts {
+  readonly log: Pick<EventLog, 'append' | 'readEvent' | 'readState'>;
+  readonly core: DispatchCore;
+  readonly clock: Clock;
+  readonly actor: Actor;
+  readonly logger: Logger;
+  readonly inlinePayloadBytes: number;
+  /** Called when an outcome other than `stored` may have given the core something to decide. */
+  onReturned(): void;
+}
+
+/** What became of decisions since the start. */
+export interface PerformerStats {
+  readonly underWay: number;
+  readonly queued: number;
+  readonly deadLettered: number;
+  readonly cancelled: number;
+  readonly conflicts: number;
+  readonly failures: number;
+}
+
+/**
+ * Turns the core's intents into appends, many at a time over different tasks, and tells the core what became of those
+ * that were not stored. Every rule of the task's life is asked of the domain's `decide`.
+ */
+export class Performer {
+  readonly #parts: PerformerParts;
+  #underWay = 0;
+  #idle: (() => void)[] = [];
+  readonly #done = { queue: 0, dead_letter: 0, cancel: 0 };
+  #conflicts = 0;
+  #failures = 0;
+
+  constructor(parts: PerformerParts) {
+    this.#parts = parts;
+  }
+
+  perform(intent: Intent): void {
+    this.#underWay += 1;
+    void this.#run(intent);
+  }
+
+  /** Resolves when nothing is under way. */
+  whenIdle(): Promise<void> {
+    return this.#underWay === 0
+      ? Promise.resolve()
+      : new Promise((resolve) => {
+          this.#idle.push(resolve);
+        });
+  }
+
+  stats(): PerformerStats {
+    const { queue, dead_letter, cancel } = this.#done;
+    return {
+      underWay: this.#underWay,
+      queued: queue,
+      deadLettered: dead_letter,
+      cancelled: cancel,
+      conflicts: this.#conflicts,
+      failures: this.#failures,
+    };
+  }
+
+  /** (1) the task's state (2) decide (3) append (4) tell the core, unless stored. */
+  async #run(intent: Intent): Promise<void> {
+    const { core, clock, logger } = this.#parts;
+    const { task, seq } = intent;
+    let returned = true;
+    try {
+      const state = hasAll(intent) ? stateOf(task, payloadOf(intent)) : await this.#read(intent);
+      if (state === undefined) return;
+      const command = this.#command(intent, state);
+      const decided = decide(state, command);
+      if (!decided.ok) {
+        this.#failures += 1;
+        logger.warn(
+          { taskId: task.id, command: command.kind, error: decided.error.code },
+          'refused by the rules',
+        );
+        core.unresolved(task, clock.now() + RETRY_MS);
+        return;
+      }
+      returned = !(await this.#append(intent, decided.value));
+      if (!returned) this.#done[command.kind] += 1;
+    } catch (error) {
+      this.#failures += 1;
+      logger.warn({ taskId: task.id, seq, error: String(error) }, 'not decided yet; trying again');
+      core.unresolved(task, clock.now() + RETRY_MS);
+    } finally {
+      this.#underWay -= 1;
+      if (this.#underWay === 0) for (const resolve of this.#idle.splice(0)) resolve();
+      if (returned) this.#parts.onReturned();
+    }
+  }
+
+  /** True when stored. */
+  async #append({ task, seq }: Intent, event: TaskEvent): Promise<boolean> {
+    const { core, clock, log } = this.#parts;
+    const outcome = await log.append(event, seq);
+    if (outcome.status === 'stored') return true;
+    this.#conflicts += 1;
+    if (outcome.lastSeq > seq) {
+      core.refused(task, seq, clock.now());
+      return false;
+    }
+    // The server did not say what moved the task, or has forgotten it.
+    const state = await log.readState(task.tenant, task.id, seq);
+    if (state === undefined) core.vanished(task);
+    else if (state.seq > seq) core.refused(task, seq, clock.now());
+    else core.unresolved(task, clock.now() + RETRY_MS);
+    return false;
+  }
+
+  /** The state with what the core does not keep; undefined when the task has moved on or is gone. */
+  async #read({ task, seq, kind }: Intent): Promise<TaskState | undefined> {
+    const { core, clock, log, logger } = this.#parts;
+    let state: TaskState | undefined;
+    if (!task.known) {
+      state = await log.readState(task.tenant, task.id, seq);
+      if (state === undefined) {
+        logger.error({ taskId: task.id, tenant: task.tenant, seq }, 'the log has forgotten a live task');
+        core.vanished(task);
+        return undefined;
+      }
+      if (state.seq === seq && task.seq === seq) core.learn(task, state);
+    }
+    let payload = state?.payload;
+    const payloadSeq = state?.payloadSeq ?? task.payloadSeq;
+    if (kind === 'queue' && payload === undefined && payloadSeq !== undefined) {
+      const holder = await log.readEvent(payloadSeq);
+      payload = holder === undefined ? undefined : payloadIn(holder.event);
+      if (payload === undefined)
+        logger.error({ taskId: task.id, tenant: task.tenant, payloadSeq }, 'the log has forgotten a payload');
+    }
+    if (task.seq !== seq || (state !== undefined && state.seq !== seq)) {
+      core.refused(task, seq, clock.now());
+      return undefined;
+    }
+    return stateOf(task, payload);
+  }
+
+  #command({ kind, task }: Intent, state: TaskState): Command & { kind: Intent['kind'] } {
+    const { actor, clock } = this.#parts;
+    const at = clock.now();
+    const trace = task.rare?.trace;
+    const meta = { eventId: randomUUID(), at, actor, ...(trace === undefined ? {} : { trace }) };
+    // What was read may say more than what was seen when the decision was made.
+    if (state.cancelRequested) return { ...meta, kind: 'cancel' };
+    if (kind === 'dead_letter' || deadLetterReason(state, at) !== undefined)
+      return { ...meta, kind: 'dead_letter' };
+    return { ...meta, kind: 'queue', inlinePayload: this.#isSmall(task, state.payload) };
+  }
+
+  #isSmall(task: LiveTask, payload: Json | undefined): boolean {
+    if (task.payloadSize !== PayloadSize.unknown) return task.payloadSize === PayloadSize.small;
+    return (
+      payload !== undefined && Buffer.byteLength(JSON.stringify(payload)) <= this.#parts.inlinePayloadBytes
+    );
+  }
+}
+
+const hasAll = ({ kind, task }: Intent): boolean =>
+  task.known && (kind !== 'queue' || task.payload !== undefined || task.payloadSize === PayloadSize.large);
+
+const payloadOf = ({ kind, task }: Intent): Json | undefined =>
+  kind === 'queue' && task.payload !== undefined ? (JSON.parse(task.payload) as Json) : undefined;
+
+const payloadIn = (event: TaskEvent): Json | undefined => {
+  switch (event.kind) {
+    case 'INGESTED':
+    case 'QUEUED':
+    case 'REPLAYED':
+      return event.data.payload;
+    case 'CARRIED':
+      return event.data.state.payload;
+    case 'REJECTED':
+    case 'CLAIMED':
+    case 'PROCESSING':
+    case 'COMPLETED':
+    case 'FAILED':
+    case 'RETRY_CLAIMED':
+    case 'DEAD_LETTER':
+    case 'CANCEL_REQUESTED':
+    case 'CANCELLED':
+      return undefined;
+    default:
+      return event satisfies never;
+  }
+};
