@@ -32,7 +32,7 @@ export async function runCommandLine(args: readonly string[], terminal: Terminal
   }
   program.addHelpText(
     'after',
-    '\nExit codes: 0 done, 1 the awaited task did not complete, 2 usage, 3 refused by the\nserver, 4 the server cannot be reached.',
+    '\nExit codes: 0 done, 1 the awaited task did not complete, 2 usage,\n3 refused by the server, 4 the server cannot be reached.',
   );
   try {
     await program.parseAsync(args, { from: 'user' });

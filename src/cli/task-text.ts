@@ -30,7 +30,7 @@ export function taskText(task: Task, { now, width }: { now: number; width: numbe
       ['Finished', finishedAt === null ? undefined : `${instant(finishedAt, now)}${took}`],
       ['Payload', compact(task.payload)],
       ['Result', status === 'COMPLETED' ? compact(task.result) : undefined],
-      ['Error', error === null ? undefined : `${error.name}: ${error.message}`],
+      ['Last error', error === null ? undefined : `${error.name}: ${error.message}`],
       ['Reason', deadLetterReason ?? undefined],
       ...(rejections ?? []).map(
         ({ field, message }) => ['Rejected', field === undefined ? message : `${field}: ${message}`] as const,
