@@ -1,0 +1,70 @@
+import type { z } from 'zod';
+import { TaskledgerError } from '../domain/errors.ts';
+import type { Json } from '../domain/json.ts';
+import { isName, type Priority } from '../domain/names.ts';
+import type { PolicyOverride } from '../domain/policy.ts';
+import type { Handler, Parsed, TypedHandler } from './handler.ts';
+
+/** What a submission may say besides type and payload. Times are ISO 8601 instants or milliseconds since 1970. */
+export interface SubmissionOptions {
+  /** A UUID becomes the task id; any other text is turned into one. A repeat returns the original task. */
+  readonly idempotencyKey?: string;
+  readonly priority?: Priority;
+  readonly runAt?: string | number;
+  /** Not before this long from now, instead of `runAt`. */
+  readonly delayMs?: number;
+  readonly deadlineAt?: string | number;
+  readonly policy?: PolicyOverride;
+}
+
+/** The body of a submission, over HTTP or NATS alike. */
+export interface Submission<P = Json> extends SubmissionOptions {
+  readonly type: string;
+  readonly payload: P;
+}
+
+export interface TaskDefinition<P extends z.ZodType, R extends z.ZodType> {
+  readonly type: string;
+  /** The submission of a task of this type. Throws `request_invalid` naming the field when the payload does not fit. */
+  submission(payload: z.input<P>, options?: SubmissionOptions): Submission<z.input<P>>;
+  /** A handler for `createWorker({ types })`. A payload or result that does not fit is a failure that is not retried. */
+  handle(handler: Handler<z.output<P>, z.input<R>>): TypedHandler;
+}
+
+/**
+ * One definition of a task type for its submitters and its workers.
+ * Throws `name_invalid` when the type is no name.
+ */
+export function defineTask<
+  P extends z.ZodType,
+  R extends z.ZodType = z.ZodType<unknown, unknown>,
+>(definition: { readonly type: string; readonly payload: P; readonly result?: R }): TaskDefinition<P, R> {
+  const { type, payload: payloadSchema, result: resultSchema } = definition;
+  if (!isName(type)) throw new TaskledgerError('name_invalid', { field: 'type', value: type });
+  const parsePayload = (payload: unknown) => parse(payloadSchema, payload, 'payload');
+  return {
+    type,
+    submission(payload, options = {}) {
+      const parsed = parsePayload(payload);
+      if (!parsed.ok)
+        throw new TaskledgerError('request_invalid', { field: 'payload', reason: parsed.reason });
+      return { type, payload, ...options };
+    },
+    handle: (handler) => ({
+      type,
+      handle: handler as Handler<never>,
+      parsePayload,
+      parseResult: (result) =>
+        resultSchema === undefined ? { ok: true, value: result } : parse(resultSchema, result, 'result'),
+    }),
+  };
+}
+
+function parse(schema: z.ZodType, value: unknown, root: string): Parsed<unknown> {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return { ok: true, value: parsed.data };
+  const reasons = parsed.error.issues
+    .slice(0, 10)
+    .map((issue) => `${[root, ...issue.path.map(String)].join('.')}: ${issue.message}`);
+  return { ok: false, reason: reasons.join('; ') };
+}

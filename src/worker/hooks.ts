@@ -1,0 +1,55 @@
+import type { TaskError } from '../domain/events.ts';
+import type { Json } from '../domain/json.ts';
+import type { TaskInfo } from './handler.ts';
+import type { LostCause } from './outcome.ts';
+
+/** The attempt that a hook is told of. */
+export interface AttemptInfo {
+  readonly task: TaskInfo;
+  readonly payload: unknown;
+}
+
+/** Told what becomes of attempts, after the log has stored it. What a hook throws is logged and ignored. */
+export interface WorkerHooks {
+  started?(attempt: AttemptInfo): void;
+  completed?(attempt: AttemptInfo & { readonly result: Json | undefined }): void;
+  /** `retryInMs` is undefined when the failure was the last. */
+  failed?(attempt: AttemptInfo & { readonly error: TaskError; readonly retryInMs: number | undefined }): void;
+  cancelled?(attempt: AttemptInfo): void;
+  /** The worker gave the attempt back because it stops. */
+  released?(attempt: AttemptInfo): void;
+  /** The outcome was not accepted, or could not be told: another attempt has been or will be made. */
+  lost?(attempt: AttemptInfo & { readonly cause: LostCause }): void;
+  /** A promise that nobody awaits was rejected, somewhere in this process. */
+  strayRejection?(reason: unknown): void;
+}
+
+/** Counted since the worker was made. */
+export interface WorkerStats {
+  readonly running: number;
+  readonly claimed: number;
+  readonly completed: number;
+  readonly failed: number;
+  readonly cancelled: number;
+  readonly released: number;
+  readonly lost: number;
+  /** Deliveries given back unclaimed. */
+  readonly handedBack: number;
+  /** Attempts of other workers that this one recorded as lost. */
+  readonly reclaimed: number;
+  readonly strayRejections: number;
+}
+
+export type Counters = { -readonly [K in Exclude<keyof WorkerStats, 'running'>]: number };
+
+export const newCounters = (): Counters => ({
+  claimed: 0,
+  completed: 0,
+  failed: 0,
+  cancelled: 0,
+  released: 0,
+  lost: 0,
+  handedBack: 0,
+  reclaimed: 0,
+  strayRejections: 0,
+});

@@ -1,0 +1,142 @@
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
+import type { NatsConnection } from '@nats-io/transport-node';
+import { TaskledgerError } from '../domain/errors.ts';
+import { isName } from '../domain/names.ts';
+import type { Logger } from '../observe/log.ts';
+import { createLogger } from '../observe/log.ts';
+import { type Config, loadConfig } from '../platform/config.ts';
+import type { NatsSettings } from '../platform/nats.ts';
+import { type Handler, type Runnable, runnable, type TypedHandler } from './handler.ts';
+import type { WorkerHooks } from './hooks.ts';
+
+export interface WorkerOptions {
+  /**
+   * Where NATS is: a URL (several separated by commas), settings with credentials, or an open connection. Default: the
+   * configuration (NATS_URL and so on). The worker closes only a connection that it made.
+   */
+  readonly nats?: string | Partial<NatsSettings> | NatsConnection;
+  /** With an open connection: how the lease thread connects. Default: without credentials, to the connection's server. */
+  readonly leaseNats?: string | Partial<NatsSettings>;
+  /** Like TASKLEDGER_PREFIX. */
+  readonly prefix?: string;
+  /** What to run, by task type: a handler, or `defineTask(...).handle(fn)`. */
+  // biome-ignore lint/suspicious/noExplicitAny: a handler of any payload type fits; its own definition checks it
+  readonly types: Readonly<Record<string, Handler<any> | TypedHandler>>;
+  /** Attempts at once: over all types (default 10), or by type (then the total is their sum). */
+  readonly concurrency?: number | Readonly<Record<string, number>>;
+  /** A lease that is not renewed for this long is lost. Default: what the types' shared consumers have, else the configuration. */
+  readonly ackWaitMs?: number;
+  /** The start of the worker's id; every start adds a part of its own. Default: the host name. */
+  readonly id?: string;
+  /** `stop()` waits this long for running attempts before it aborts them. Default 20 000. */
+  readonly shutdownGraceMs?: number;
+  /** A handler that has not ended this long after its signal is given up. Default 5 000. */
+  readonly abortGraceMs?: number;
+  /** A worker whose event loop is stuck for longer no longer keeps its leases. Default 300 000. */
+  readonly maxBlockedMs?: number;
+  /** A rejection that nobody handles: `log` it and go on (default), or leave it to Node, which ends the process. */
+  readonly strayRejections?: 'log' | 'crash';
+  readonly hooks?: WorkerHooks;
+  readonly logger?: Logger;
+}
+
+/** Options with every default filled in. */
+export interface WorkerPlan {
+  readonly id: string;
+  readonly config: Config;
+  readonly connection: NatsConnection | undefined;
+  readonly leaseNats: NatsSettings;
+  readonly runnables: ReadonlyMap<string, Runnable>;
+  readonly total: number;
+  readonly byType: ReadonlyMap<string, number>;
+  /** Undefined when the consumers may say. */
+  readonly ackWaitMs: number | undefined;
+  readonly shutdownGraceMs: number;
+  readonly abortGraceMs: number;
+  readonly maxBlockedMs: number;
+  readonly strayRejections: 'log' | 'crash';
+  readonly hooks: WorkerHooks;
+  readonly logger: Logger;
+}
+
+const DEFAULT_CONCURRENCY = 10;
+
+/** Throws `name_invalid` for a type that is no name, and `config_invalid` for a number that makes no sense. */
+export function planOf(options: WorkerOptions): WorkerPlan {
+  const types = Object.keys(options.types);
+  if (types.length === 0)
+    throw new TaskledgerError('config_invalid', { key: 'types', reason: 'no type is given' });
+  for (const type of types) {
+    if (!isName(type)) throw new TaskledgerError('name_invalid', { field: 'types', value: type });
+    const handler = options.types[type];
+    if (typeof handler === 'object' && handler.type !== type)
+      throw new TaskledgerError('config_invalid', {
+        key: `types.${type}`,
+        reason: `its handler is defined for ${handler.type}`,
+      });
+  }
+  const environment = loadConfig();
+  const connection = isConnection(options.nats) ? options.nats : undefined;
+  const base = { ...environment, ...(options.prefix === undefined ? {} : { prefix: options.prefix }) };
+  const config = Object.freeze({
+    ...base,
+    ...(isConnection(options.nats) ? {} : settingsOf(options.nats)),
+    ...(options.ackWaitMs === undefined ? {} : { ackWaitMs: positive('ackWaitMs', options.ackWaitMs) }),
+  });
+  const leaseNats: NatsSettings =
+    connection === undefined
+      ? config
+      : {
+          natsUrl: connection.getServer(),
+          natsCreds: undefined,
+          natsUser: undefined,
+          natsPassword: undefined,
+        };
+  const logger = options.logger ?? createLogger(config);
+  const id = workerId(options.id ?? hostname());
+  return {
+    id,
+    config,
+    connection,
+    leaseNats: { ...leaseNats, ...settingsOf(options.leaseNats) },
+    runnables: new Map(
+      Object.entries(options.types).map(([type, handler]) => [type, runnable(handler)] as const),
+    ),
+    ...concurrencyOf(options.concurrency ?? DEFAULT_CONCURRENCY, types),
+    ackWaitMs: options.ackWaitMs,
+    shutdownGraceMs: options.shutdownGraceMs ?? 20_000,
+    abortGraceMs: options.abortGraceMs ?? 5_000,
+    maxBlockedMs: options.maxBlockedMs ?? 300_000,
+    strayRejections: options.strayRejections ?? 'log',
+    hooks: options.hooks ?? {},
+    logger: logger.child({ worker: id }),
+  };
+}
+
+function concurrencyOf(
+  concurrency: number | Readonly<Record<string, number>>,
+  types: readonly string[],
+): { total: number; byType: ReadonlyMap<string, number> } {
+  if (typeof concurrency === 'number')
+    return { total: positive('concurrency', concurrency), byType: new Map() };
+  const byType = new Map(
+    types.map((type) => [type, positive(`concurrency.${type}`, concurrency[type] ?? DEFAULT_CONCURRENCY)]),
+  );
+  return { total: [...byType.values()].reduce((sum, limit) => sum + limit, 0), byType };
+}
+
+function positive(key: string, value: number): number {
+  if (Number.isSafeInteger(value) && value > 0) return value;
+  throw new TaskledgerError('config_invalid', { key, reason: `${value} is not a whole number above 0` });
+}
+
+/** Names an incarnation, in characters that a registry key may have. */
+const workerId = (start: string): string =>
+  `${start.replace(/[^a-zA-Z0-9_-]/g, '-').slice(0, 80)}-${process.pid}-${randomBytes(4).toString('hex')}`;
+
+const isConnection = (nats: WorkerOptions['nats']): nats is NatsConnection =>
+  typeof nats === 'object' && 'subscribe' in nats;
+
+const settingsOf = (nats: string | Partial<NatsSettings> | undefined): Partial<NatsSettings> =>
+  typeof nats === 'string' ? { natsUrl: nats } : (nats ?? {});

@@ -1,0 +1,298 @@
+import type { NatsConnection } from '@nats-io/transport-node';
+import { TaskledgerError } from '../domain/errors.ts';
+import { type OpenedLog, openLog } from '../log/open.ts';
+import { names as namesOf } from '../log/subjects.ts';
+import { systemClock } from '../platform/clock.ts';
+import { connectNats } from '../platform/nats.ts';
+import type { Service } from '../platform/service.ts';
+import { Admission } from './admission.ts';
+import type { Attempt } from './attempt.ts';
+import { type Bench, handBack } from './bench.ts';
+import type { Delivery } from './delivery.ts';
+import { executeAttempt } from './execute-attempt.ts';
+import { Feed } from './feed.ts';
+import { newCounters, type WorkerStats } from './hooks.ts';
+import { identityOf } from './identity.ts';
+import { LeaseKeeper } from './lease-keeper.ts';
+import { planOf, type WorkerOptions, type WorkerPlan } from './options.ts';
+import { Pull } from './pull.ts';
+import { guarded } from './report.ts';
+import { hearStrayRejections } from './stray-rejections.ts';
+import { ensureConsumers } from './work-consumers.ts';
+import { WorkSource } from './work-source.ts';
+import { entrySubject, WorkerRegistry } from './worker-registry.ts';
+
+/**
+ * Runs tasks. `start` resolves when work can arrive. `stop` takes no more work, hands back what it has not begun,
+ * waits for running attempts up to `shutdownGraceMs`, then aborts them; those that do not end are given back.
+ */
+export interface Worker extends Service {
+  /** This incarnation: the actor id of its events. */
+  readonly id: string;
+  /** Like `stop`, but waits for running attempts however long they take. A `stop` during it ends the patience. */
+  drain(): Promise<void>;
+  stats(): WorkerStats;
+  /** Resolves when nothing runs here at the moment. */
+  whenIdle(): Promise<void>;
+}
+
+/** Throws `name_invalid` or `config_invalid` at once; `start` throws `nats_unreachable` and `log_unavailable`. */
+export function createWorker(options: WorkerOptions): Worker {
+  return new TaskWorker(planOf(options));
+}
+
+/** What is there between start and stop. */
+interface Running {
+  readonly nc: NatsConnection;
+  readonly log: OpenedLog;
+  readonly leases: LeaseKeeper;
+  readonly feed: Feed;
+  readonly source: WorkSource;
+  readonly stopHearing: () => void;
+}
+
+/** How long outcomes may take to be stored after the last handler was given up. */
+const LAST_SETTLE_MS = 2_000;
+
+/** Modes: made -> starting -> running -> ending -> stopped. Starting may fail, which stops it. */
+class TaskWorker implements Worker {
+  readonly name = 'worker';
+  readonly id: string;
+  readonly #plan: WorkerPlan;
+  readonly #counters = newCounters();
+  readonly #active = new Map<string, Attempt>();
+  readonly #admission: Admission;
+  #bench: Bench | undefined;
+  #running: Running | undefined;
+  #starting: Promise<void> | undefined;
+  #ending: Promise<void> | undefined;
+  #patience: NodeJS.Timeout | undefined;
+  #abandoned = false;
+
+  constructor(plan: WorkerPlan) {
+    this.#plan = plan;
+    this.id = plan.id;
+    const { total, byType } = plan;
+    this.#admission = new Admission({
+      total,
+      byType,
+      begin: (delivery) => void this.#run(delivery),
+      handBack: (delivery) => {
+        if (this.#bench !== undefined) handBack(this.#bench, delivery);
+      },
+    });
+  }
+
+  start(): Promise<void> {
+    this.#starting ??= this.#start();
+    return this.#starting;
+  }
+
+  stop(): Promise<void> {
+    this.#losePatienceIn(this.#plan.shutdownGraceMs);
+    return this.#end();
+  }
+
+  drain(): Promise<void> {
+    return this.#end();
+  }
+
+  stats(): WorkerStats {
+    return { running: this.#admission.running, ...this.#counters };
+  }
+
+  whenIdle(): Promise<void> {
+    return this.#admission.whenIdle();
+  }
+
+  async #start(): Promise<void> {
+    const { config, connection, id, runnables, total, logger } = this.#plan;
+    const names = namesOf(config.prefix);
+    const nc = connection ?? (await connectNats(config, id));
+    const undo: (() => unknown)[] = connection === undefined ? [() => nc.close()] : [];
+    try {
+      const ackWaits = await ensureConsumers(
+        { nc, names, ackWaitMs: this.#plan.ackWaitMs, config, logger },
+        runnables.keys(),
+      );
+      const log = await openLog({ nc, names, config, logger });
+      undo.push(() => log.close());
+      const registry = await WorkerRegistry.open(nc, names);
+      const leastAckWaitMs = Math.min(...ackWaits.values());
+      const leases = new LeaseKeeper({
+        slots: total,
+        nats: this.#plan.leaseNats,
+        identity: identityOf(this.#plan, leastAckWaitMs),
+        entrySubject: entrySubject(names, id),
+        leastAckWaitMs,
+        maxBlockedMs: this.#plan.maxBlockedMs,
+        onExpired: (slot) => this.#leaseExpired(slot),
+        logger,
+      });
+      undo.push(() => leases.stop());
+      await leases.start();
+      const feed = new Feed({ nc, names, active: this.#active });
+      undo.push(() => feed.stop());
+      feed.start(runnables.keys());
+      this.#bench = this.#makeBench(nc, log, leases, registry, ackWaits);
+      const source = new WorkSource(
+        [...runnables.keys()].map((type) => this.#pull(nc, type)),
+        this.#admission,
+      );
+      const stopHearing = this.#plan.strayRejections === 'log' ? this.#hearStrays() : () => {};
+      this.#running = { nc, log, leases, feed, source, stopHearing };
+      void this.#watchConnection(nc, source);
+      source.start();
+      logger.info(
+        { types: [...runnables.keys()], concurrency: total, ackWaitMs: leastAckWaitMs },
+        'worker started',
+      );
+    } catch (error) {
+      for (const step of undo.reverse())
+        await Promise.resolve()
+          .then(step)
+          .catch(() => undefined);
+      throw error;
+    }
+  }
+
+  async #run(delivery: Delivery): Promise<void> {
+    const bench = this.#bench;
+    try {
+      if (bench !== undefined) await executeAttempt(bench, delivery);
+    } catch (error) {
+      const expected = error instanceof TaskledgerError && error.code === 'log_unavailable';
+      const fields = { err: error, seq: delivery.seq, type: delivery.type };
+      if (expected)
+        this.#plan.logger.warn(fields, 'attempt not begun: the log does not answer; it comes again');
+      else this.#plan.logger.error(fields, 'attempt broken off; it comes again when its lease has run out');
+    } finally {
+      this.#admission.done(delivery.type);
+      this.#running?.source.topUp();
+    }
+  }
+
+  #end(): Promise<void> {
+    this.#ending ??= this.#shutDown();
+    return this.#ending;
+  }
+
+  async #shutDown(): Promise<void> {
+    // A start under way is waited for: only then it is known what there is to stop.
+    await this.#starting?.catch(() => undefined);
+    const running = this.#running;
+    this.#admission.close();
+    if (running === undefined) return clearTimeout(this.#patience);
+    const { nc, log, leases, feed, source, stopHearing } = running;
+    await source.stop();
+    await this.#admission.whenIdle();
+    clearTimeout(this.#patience);
+    feed.stop();
+    await leases.stop();
+    await log.close();
+    if (this.#plan.connection === undefined) await nc.drain().catch(() => nc.close());
+    else if (!nc.isClosed()) await nc.flush().catch(() => undefined);
+    stopHearing();
+    this.#plan.logger.info({ stats: this.stats() }, 'worker stopped');
+  }
+
+  /** The second signal: after `ms`, what still runs is told to end, and soon after that nothing is waited for. */
+  #losePatienceIn(ms: number): void {
+    if (this.#patience !== undefined) return;
+    this.#patience = setTimeout(() => {
+      for (const attempt of this.#active.values()) attempt.abort('shutdown');
+      this.#patience = setTimeout(() => {
+        this.#abandoned = true;
+        void this.#running?.log.close();
+      }, this.#plan.abortGraceMs + LAST_SETTLE_MS);
+    }, ms);
+  }
+
+  #leaseExpired(slot: number): void {
+    for (const attempt of this.#active.values()) {
+      if (attempt.leaseSlot === slot) attempt.abort('lease_expired');
+    }
+  }
+
+  #makeBench(
+    nc: NatsConnection,
+    log: OpenedLog,
+    leases: LeaseKeeper,
+    registry: WorkerRegistry,
+    ackWaits: ReadonlyMap<string, number>,
+  ): Bench {
+    const { config, runnables, abortGraceMs, hooks, logger } = this.#plan;
+    return {
+      log,
+      actor: { kind: 'worker', id: this.id },
+      clock: systemClock,
+      dice: Math.random,
+      runnables,
+      leases,
+      ackWaitMs: (type) => ackWaits.get(type) ?? config.ackWaitMs,
+      active: this.#active,
+      standingOf: (workerId, attempt) => registry.standingOf(workerId, attempt),
+      tell: (ackSubject, word) => {
+        if (!nc.isClosed()) nc.publish(ackSubject, word);
+      },
+      abortGraceMs,
+      resultLimits: { maxBytes: config.maxPayloadBytes, maxDepth: config.maxPayloadDepth },
+      abandoned: () => this.#abandoned,
+      counters: this.#counters,
+      hooks: guarded(hooks, logger),
+      logger,
+    };
+  }
+
+  #pull(nc: NatsConnection, type: string): Pull {
+    const { config, ackWaitMs, logger } = this.#plan;
+    const names = namesOf(config.prefix);
+    return new Pull({
+      nc,
+      stream: names.streams.tasks,
+      consumer: names.workConsumer(type),
+      type,
+      onDelivery: (delivery) => this.#admission.offer(delivery),
+      onSettled: () => this.#running?.source.topUp(),
+      recreate: async () => {
+        await ensureConsumers({ nc, names, ackWaitMs, config, logger }, [type]);
+      },
+      logger,
+    });
+  }
+
+  #hearStrays(): () => void {
+    const { hooks, logger } = this.#plan;
+    return hearStrayRejections((reason) => {
+      this.#counters.strayRejections += 1;
+      const active = [...this.#active.keys()];
+      logger.error(
+        { err: reason, active },
+        'a rejection that nobody handles; a handler has forgotten a promise',
+      );
+      guarded(hooks, logger).strayRejection?.(reason);
+    });
+  }
+
+  async #watchConnection(nc: NatsConnection, source: WorkSource): Promise<void> {
+    for await (const status of nc.status()) {
+      if (status.type !== 'reconnect') continue;
+      source.reconnected();
+      void this.#recheck();
+    }
+  }
+
+  /** The feed may have been missed while the connection was away: asks the log about every attempt that runs. */
+  async #recheck(): Promise<void> {
+    const log = this.#running?.log;
+    if (log === undefined) return;
+    for (const attempt of this.#active.values()) {
+      const state = await log
+        .readState(attempt.state.tenant, attempt.state.id, attempt.state.seq)
+        .catch(() => undefined);
+      if (state === undefined || !this.#active.has(attempt.key)) continue;
+      if (state.holder !== this.id || state.attempt !== attempt.number) attempt.abort('superseded');
+      else if (state.cancelRequested) attempt.abort('cancelled');
+    }
+  }
+}
