@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import { TaskledgerError } from '../domain/errors.ts';
 import type { Actor } from '../domain/events.ts';
-import { isName } from '../domain/names.ts';
+import { NAME_PATTERN } from '../domain/names.ts';
 import { ALL_TENANTS, type ApiKeys, hasScope, type KeyIdentity, type Scope } from '../registry/keys.ts';
 import type { Registry } from '../registry/registry.ts';
 
@@ -29,7 +29,7 @@ export function readableTenant(
   wanted: string | undefined,
   tenants: Registry['tenants'],
 ): string | undefined {
-  if (wanted !== undefined && !isName(wanted))
+  if (wanted !== undefined && !NAME_PATTERN.test(wanted))
     throw new TaskledgerError('name_invalid', {
       field: 'tenant',
       value: JSON.stringify(wanted.slice(0, 80)),

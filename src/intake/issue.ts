@@ -21,6 +21,15 @@ export interface Reason {
 
 export const reasonOf = ({ code, field, error }: Issue): Reason => ({
   code,
-  ...(field === undefined ? {} : { field }),
-  message: error.message,
+  ...(field === undefined ? {} : { field: storable(field) }),
+  message: storable(error.message),
 });
+
+const MAX_TEXT = 500;
+
+/** Messages quote what was wrong, which may be exactly what cannot be stored. */
+const storable = (text: string): string =>
+  (text.slice(0, MAX_TEXT) as RepairableText).toWellFormed().replaceAll('\0', '\\u0000');
+
+/** Since Node 20; TypeScript knows it from ES2024 on. */
+type RepairableText = string & { toWellFormed(): string };

@@ -75,6 +75,7 @@ export function parseSubmission(input: unknown, context: SubmissionContext): Par
   const raw = input as Readonly<Record<string, unknown>>;
   push(issues, checkPayload(raw, context.limits));
   push(issues, checkStrings(raw));
+  push(issues, checkTenant(raw, context.tenant));
   const key = givenKey(raw, context.key);
   push(issues, key.issue);
   const times = parseTimes(raw, context.now);
@@ -146,6 +147,13 @@ function checkPayload({ payload }: Readonly<Record<string, unknown>>, limits: Js
     : checkJson(payload, 'payload', limits);
 }
 
+/** A task goes to the tenant that its key or subject stands for. */
+function checkTenant({ tenant }: Readonly<Record<string, unknown>>, expected: string): Issue | undefined {
+  return typeof tenant === 'string' && tenant !== expected
+    ? issue('tenant_forbidden', { field: 'tenant', tenant: shown(tenant) })
+    : undefined;
+}
+
 /** The free texts outside the payload: they are stored as well. */
 function checkStrings({ policy }: Readonly<Record<string, unknown>>): Issue | undefined {
   return policy === undefined ? undefined : checkJson(policy, 'policy', { maxBytes: 65_536, maxDepth: 8 });
@@ -179,7 +187,7 @@ function envelopeIssues(found: z.core.$ZodIssue, input: unknown): Issue[] {
   const [head] = found.path;
   if (found.code === 'unrecognized_keys') {
     return found.keys.map((key) => {
-      const field = pathText([...found.path, key.replaceAll('\0', '\\u0000').slice(0, 100)]);
+      const field = pathText([...found.path, key.slice(0, 100)]);
       return invalid(field, `Unknown field ${field}`);
     });
   }

@@ -90,7 +90,14 @@ export function createApiKeys(records: Mirror<KeyRecord>): ApiKeys {
       records
         .values()
         .filter((record) => tenant === undefined || record.tenant === tenant)
-        .map(({ secretHash: _, revokedAt, ...shown }) => ({ ...shown, revokedAt: revokedAt ?? null })),
+        .map(({ id, tenant: of, scopes, name, createdAt, revokedAt }) => ({
+          id,
+          tenant: of,
+          scopes,
+          name,
+          createdAt,
+          revokedAt: revokedAt ?? null,
+        })),
   };
 }
 

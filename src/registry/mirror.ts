@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { KV, KvWatchEntry } from '@nats-io/kv';
 import { Kvm } from '@nats-io/kv';
 import type { NatsConnection } from '@nats-io/transport-node';
@@ -105,7 +106,7 @@ class KvMirror<T> implements Mirror<T> {
         if (this.#stopped.signal.aborted) return;
         this.#options.logger.warn({ bucket: this.#options.bucket, reason: messageOf(error) }, 'watch ended');
       }
-      await pause(WATCH_RETRY_MS, this.#stopped.signal);
+      await delay(WATCH_RETRY_MS, undefined, { signal: this.#stopped.signal }).catch(() => undefined);
     }
   }
 
@@ -129,15 +130,3 @@ class KvMirror<T> implements Mirror<T> {
 }
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
-const pause = (ms: number, signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    if (signal.aborted) return resolve();
-    const timer = setTimeout(done, ms);
-    signal.addEventListener('abort', done, { once: true });
-    function done(): void {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', done);
-      resolve();
-    }
-  });

@@ -3,7 +3,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { call, startApi } from '../support/api.ts';
 
 const api = await startApi(import.meta.url);
-afterAll(api.stop);
+afterAll(() => api.stop());
 const { acme, zeta, operator } = api.keys;
 
 const post = (body: unknown, key: string | undefined = acme, headers: Record<string, string> = {}) =>

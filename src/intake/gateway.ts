@@ -1,0 +1,221 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  AckPolicy,
+  type ConsumerMessages,
+  DeliverPolicy,
+  JetStreamApiError,
+  type JsMsg,
+  jetstream,
+  jetstreamManager,
+} from '@nats-io/jetstream';
+import { type NatsConnection, nanos } from '@nats-io/transport-node';
+import { TaskledgerError } from '../domain/errors.ts';
+import type { Names } from '../log/subjects.ts';
+import type { Logger } from '../observe/log.ts';
+import type { Service } from '../platform/service.ts';
+import type { Backlog } from './backlog.ts';
+import type { Intake } from './intake.ts';
+import { type Addressed, addressOf, receive } from './receipt.ts';
+
+/**
+ * Turns messages of SUBMISSIONS into tasks. All API processes share one durable consumer; a message is acked once its
+ * INGESTED or REJECTED is stored, so a crash in between means a redelivery, which finds the task there.
+ *
+ * Modes: pulling -> (a type is full) -> closed -> (none is full) -> pulling; any -> stopped.
+ */
+export interface Gateway extends Service {
+  /** How many messages each outcome had so far. */
+  stats(): Readonly<Record<string, number>>;
+}
+
+export interface GatewayOptions {
+  readonly nc: NatsConnection;
+  readonly names: Names;
+  readonly intake: Intake;
+  readonly backlog: Pick<Backlog, 'anyFull' | 'onOpen'>;
+  readonly tenants: { get(name: string): unknown };
+  readonly logger: Logger;
+  /** Told of every message: `accepted`, `replayed`, `misaddressed`, `deferred`, or the code it was refused with. */
+  readonly observe?: (outcome: string, ms: number) => void;
+}
+
+const CONSUMER = 'intake';
+const ACK_WAIT_MS = 30_000;
+/** Messages that one process works on at once. */
+const IN_FLIGHT = 256;
+/** A message that could not be stored comes back after this long. */
+const DEFER_MS = 2_000;
+const RETRY_MS = 500;
+const CONSUMER_EXISTS = 10_148;
+
+export function createGateway(options: GatewayOptions): Gateway {
+  return new SubmissionGateway(options);
+}
+
+class SubmissionGateway implements Gateway {
+  readonly name = 'gateway';
+  readonly #options: GatewayOptions;
+  readonly #counts: Record<string, number> = {};
+  readonly #inFlight = new Set<Promise<void>>();
+  #stopping = new AbortController();
+  #messages: ConsumerMessages | undefined;
+  #running: Promise<void> | undefined;
+  #opened: (() => void) | undefined;
+
+  constructor(options: GatewayOptions) {
+    this.#options = options;
+    options.backlog.onOpen(() => this.#opened?.());
+  }
+
+  stats(): Readonly<Record<string, number>> {
+    return { ...this.#counts };
+  }
+
+  async start(): Promise<void> {
+    this.#stopping = new AbortController();
+    await this.#ensureConsumer();
+    this.#running = this.#run();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    this.#opened?.();
+    this.#messages?.stop();
+    await this.#running;
+    await Promise.all(this.#inFlight);
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      try {
+        await this.#whenOpen();
+        await this.#runOnce();
+      } catch (error) {
+        if (signal.aborted) break;
+        this.#options.logger.warn(
+          { reason: (error as Error).message },
+          'the gateway could not pull; trying again',
+        );
+        await delay(RETRY_MS, undefined, { signal }).catch(() => undefined);
+        // Somebody may have deleted the consumer; when it is there, this changes nothing.
+        await this.#ensureConsumer().catch(() => undefined);
+      }
+    }
+  }
+
+  /** Pulls until a type is full, the gateway stops, or the consumer is lost. */
+  async #runOnce(): Promise<void> {
+    const { nc, names, backlog } = this.#options;
+    if (this.#stopping.signal.aborted) return;
+    const consumer = await jetstream(nc).consumers.get(names.streams.submissions, CONSUMER);
+    const messages = await consumer.consume({
+      max_messages: IN_FLIGHT,
+      // The defaults notice a lost leader after 42 s.
+      idle_heartbeat: 500,
+      expires: 5_000,
+      abort_on_missing_resource: true,
+    });
+    this.#messages = messages;
+    // A stop during the await found nothing to stop.
+    if (this.#stopping.signal.aborted) messages.stop();
+    for await (const message of messages) {
+      await this.#take(message);
+      // Ends the pulls; what has been delivered already still comes and is taken.
+      if (backlog.anyFull() !== undefined) messages.stop();
+    }
+    this.#messages = undefined;
+  }
+
+  /** Starts work on a message, and waits only while too many are in work. */
+  async #take(message: JsMsg): Promise<void> {
+    while (this.#inFlight.size >= IN_FLIGHT) await Promise.race(this.#inFlight);
+    const work: Promise<void> = this.#handle(message).finally(() => this.#inFlight.delete(work));
+    this.#inFlight.add(work);
+  }
+
+  async #handle(message: JsMsg): Promise<void> {
+    const { names, logger, observe } = this.#options;
+    const startedAt = performance.now();
+    const address = addressOf(names, message.subject);
+    const outcome =
+      address === undefined
+        ? this.#misaddressed(message)
+        : await this.#settle(message, address).catch(defect);
+    this.#counts[outcome] = (this.#counts[outcome] ?? 0) + 1;
+    observe?.(outcome, performance.now() - startedAt);
+
+    function defect(error: unknown): string {
+      logger.error(
+        { subject: message.subject, seq: message.seq, err: error },
+        'a submission failed unexpectedly',
+      );
+      message.nak(DEFER_MS);
+      return 'internal';
+    }
+  }
+
+  /** Append, then ack, then reply. */
+  async #settle(message: JsMsg, address: Addressed): Promise<string> {
+    const { intake, tenants, nc, logger } = this.#options;
+    const { seq } = message;
+    try {
+      const receipt = await receive(message, address, { intake, tenants });
+      message.ack();
+      if (receipt.replyTo !== undefined) nc.publish(receipt.replyTo, JSON.stringify(receipt.answer));
+      if (receipt.outcome === 'idempotency_conflict' || receipt.unrecorded)
+        logger.warn(
+          { ...address, seq, outcome: receipt.outcome, taskId: receipt.taskId },
+          'submission refused',
+        );
+      return receipt.outcome;
+    } catch (error) {
+      if (!(error instanceof TaskledgerError) || !error.retryable) throw error;
+      logger.warn({ ...address, seq, reason: error.message }, 'submission deferred');
+      message.nak(DEFER_MS);
+      return 'deferred';
+    }
+  }
+
+  /** Names that can never be a tenant or a type have no place where a REJECTED could stand. */
+  #misaddressed(message: JsMsg): string {
+    const { logger } = this.#options;
+    logger.warn(
+      { subject: message.subject, seq: message.seq },
+      'submission to no valid tenant and type: dropped',
+    );
+    message.term('not a valid tenant and type');
+    return 'misaddressed';
+  }
+
+  async #whenOpen(): Promise<void> {
+    const { backlog, logger } = this.#options;
+    const full = backlog.anyFull();
+    if (full === undefined || this.#stopping.signal.aborted) return;
+    logger.warn({ ...full }, 'the gateway pauses');
+    await new Promise<void>((resolve) => {
+      this.#opened = resolve;
+    });
+    this.#opened = undefined;
+  }
+
+  async #ensureConsumer(): Promise<void> {
+    const { nc, names } = this.#options;
+    const jsm = await jetstreamManager(nc, { checkAPI: false });
+    try {
+      await jsm.consumers.add(names.streams.submissions, {
+        durable_name: CONSUMER,
+        description: 'Validates submissions; shared by all API processes',
+        ack_policy: AckPolicy.Explicit,
+        ack_wait: nanos(ACK_WAIT_MS),
+        deliver_policy: DeliverPolicy.All,
+        max_deliver: -1,
+        max_ack_pending: 8_192,
+      });
+    } catch (cause) {
+      // It exists with other settings: an operator's choice.
+      if (cause instanceof JetStreamApiError && cause.code === CONSUMER_EXISTS) return;
+      throw new TaskledgerError('log_unavailable', { reason: (cause as Error).message }, { cause });
+    }
+  }
+}

@@ -1,0 +1,157 @@
+import type { JsMsg } from '@nats-io/jetstream';
+import { TaskledgerError } from '../domain/errors.ts';
+import type { Actor } from '../domain/events.ts';
+import { isName } from '../domain/names.ts';
+import type { Names } from '../log/subjects.ts';
+import { taskIdOfKey, taskIdOfSubmission } from './identity.ts';
+import type { Intake, SubmitOutcome } from './intake.ts';
+import { type Reason, reasonOf } from './issue.ts';
+import { givenKey } from './submission.ts';
+
+/** Whom a submission's subject names. */
+export interface Addressed {
+  readonly tenant: string;
+  readonly type: string;
+}
+
+/** What became of one message of SUBMISSIONS, and whom to tell. */
+export interface Receipt {
+  readonly outcome: string;
+  readonly taskId: string;
+  readonly answer: SubmissionAnswer;
+  readonly replyTo: string | undefined;
+  /** Refused, and the task id was taken, so that no REJECTED could be stored. */
+  readonly unrecorded: boolean;
+}
+
+/** What is sent to `Taskledger-Reply`. */
+export type SubmissionAnswer =
+  | {
+      readonly ok: true;
+      readonly id: string;
+      readonly status: 'INGESTED';
+      readonly seq: number;
+      readonly replayed: boolean;
+    }
+  | {
+      readonly ok: false;
+      readonly id: string;
+      readonly error: { readonly code: string; readonly field?: string; readonly message: string };
+      readonly reasons: readonly Reason[];
+      /** Sequence of the REJECTED event; null when there is none. */
+      readonly seq: number | null;
+    };
+
+const ACTOR: Actor = { kind: 'intake', id: 'gateway' };
+/** Refusals of a well-formed submission: the task id belongs to another task, so there is nothing to reject. */
+const CONFLICTS: ReadonlySet<string> = new Set(['idempotency_conflict']);
+
+/** Tenant and type of `submit.<tenant>.<type>`, or undefined when they are no names. */
+export function addressOf(names: Pick<Names, 'submit'>, subject: string): Addressed | undefined {
+  const [type, tenant] = subject.split('.').reverse();
+  return isName(tenant) && isName(type) && names.submit(tenant, type) === subject
+    ? { tenant, type }
+    : undefined;
+}
+
+/**
+ * Takes one message: the same checks and the same code as an HTTP request. Of its headers `Idempotency-Key`,
+ * `traceparent` and `Taskledger-Reply` are read, no other. What is invalid becomes REJECTED with the reasons.
+ * Throws retryable errors of the catalogue (`log_unavailable`): then the message must come again.
+ */
+export async function receive(
+  message: Pick<JsMsg, 'data' | 'headers' | 'seq' | 'timestampNanos'>,
+  { tenant, type }: Addressed,
+  { intake, tenants }: { intake: Intake; tenants: { get(name: string): unknown } },
+): Promise<Receipt> {
+  const header = (name: string): string | undefined => message.headers?.get(name) || undefined;
+  const key = header('Idempotency-Key');
+  const trace = header('traceparent');
+  const replyTo = inbox(header('Taskledger-Reply'));
+  const fallbackId = taskIdOfSubmission(tenant, message.seq, message.timestampNanos);
+  const body = parseBody(message.data, type);
+  const input = body.ok ? body.value : undefined;
+  const given = givenKey(input, key).key;
+  const taskId = given === undefined ? fallbackId : taskIdOfKey(tenant, given);
+  const outcome = await attempt();
+  if (outcome.ok)
+    return {
+      outcome: outcome.replayed ? 'replayed' : 'accepted',
+      taskId,
+      answer: outcome,
+      replyTo,
+      unrecorded: false,
+    };
+
+  const { error, reasons } = outcome;
+  if (error.retryable) throw error;
+  const rejection = CONFLICTS.has(error.code)
+    ? undefined
+    : await intake.reject({ tenant, type, taskId, reasons, actor: ACTOR, trace });
+  const { code, field, message: text } = error;
+  return {
+    outcome: code,
+    taskId,
+    replyTo,
+    unrecorded: rejection?.existed ?? false,
+    answer: {
+      ok: false,
+      id: taskId,
+      error: { code, ...(field === undefined ? {} : { field }), message: text },
+      reasons,
+      seq: rejection?.seq ?? null,
+    },
+  };
+
+  async function attempt(): Promise<SubmitOutcome> {
+    if (!body.ok) return failure(body.error);
+    if (tenants.get(tenant) === undefined) return failure(new TaskledgerError('tenant_unknown', { tenant }));
+    return intake.submit(tenant, input, {
+      actor: ACTOR,
+      trace,
+      idempotencyKey: key,
+      fallbackId,
+      // It has been stored in SUBMISSIONS: refusing it now would lose it.
+      ignoreBacklog: true,
+    });
+  }
+}
+
+const failure = (error: TaskledgerError): SubmitOutcome => ({
+  ok: false,
+  error,
+  reasons: [reasonOf({ code: error.code, field: error.field, error })],
+});
+
+const decoder = new TextDecoder('utf-8', { fatal: true });
+
+type Body =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly error: TaskledgerError };
+
+/** The subject names the type; a body may repeat it, but not contradict it. */
+function parseBody(data: Uint8Array, type: string): Body {
+  let value: unknown;
+  try {
+    value = JSON.parse(decoder.decode(data));
+  } catch (cause) {
+    return {
+      ok: false,
+      error: new TaskledgerError('payload_not_json', { reason: (cause as Error).message }),
+    };
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return { ok: true, value };
+  if (!Object.hasOwn(value, 'type')) return { ok: true, value: { ...value, type } };
+  if ((value as { type: unknown }).type === type) return { ok: true, value };
+  const reason = `The subject names type ${type}, the body another`;
+  return { ok: false, error: new TaskledgerError('request_invalid', { field: 'type', reason }) };
+}
+
+/** Only an inbox of the submitter is answered: any other subject would let a submitter publish where it may not. */
+const inbox = (subject: string | undefined): string | undefined =>
+  subject !== undefined &&
+  /^_INBOX\.[\w$.-]{1,200}$/.test(subject) &&
+  !subject.includes('..') &&
+  !subject.endsWith('.')
+    ? subject
+    : undefined;

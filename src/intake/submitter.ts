@@ -1,0 +1,79 @@
+import type { NatsConnection } from '@nats-io/transport-node';
+import type { Actor } from '../domain/events.ts';
+import { openLog } from '../log/open.ts';
+import { names } from '../log/subjects.ts';
+import { type Logger, silentLogger } from '../observe/log.ts';
+import { systemClock } from '../platform/clock.ts';
+import { type Config, loadConfig } from '../platform/config.ts';
+import { connectNats } from '../platform/nats.ts';
+import { mirrorTypes } from '../registry/registry.ts';
+import { createBacklog } from './backlog.ts';
+import { createIntake, type SubmitOutcome } from './intake.ts';
+import type { TaskInput } from './submission.ts';
+
+/** Submits tasks of one tenant straight to the log: for trusted publishers inside the orchestrator's NATS account. */
+export interface Submitter {
+  /** The same checks, idempotency and backpressure as `POST /v1/tasks`. `key` as in `Idempotency-Key`. */
+  submit(input: TaskInput, options?: SubmitOptions): Promise<SubmitOutcome>;
+  /** All at once; the outcomes stand in the order of the inputs. */
+  submitBatch(inputs: readonly TaskInput[], options?: Pick<SubmitOptions, 'trace'>): Promise<SubmitOutcome[]>;
+  /** Waits for nothing: submissions in flight fail with `log_unavailable`. Closes the connection that it opened. */
+  close(): Promise<void>;
+}
+
+export interface SubmitOptions {
+  readonly key?: string;
+  /** W3C traceparent. */
+  readonly trace?: string;
+}
+
+export interface SubmitterOptions {
+  /** URL of the servers, or a connection, which then stays the caller's. */
+  readonly nats: string | NatsConnection;
+  readonly tenant: string;
+  readonly prefix?: string;
+  /** Who the events say submitted; `submitter` by default. */
+  readonly name?: string;
+  /** Limits that differ from the defaults. */
+  readonly config?: Partial<Config>;
+  readonly logger?: Logger;
+}
+
+/** Connects and loads the settings of types. Throws `nats_unreachable` or `log_unavailable`. */
+export async function createSubmitter(options: SubmitterOptions): Promise<Submitter> {
+  const { nats, tenant, prefix = '', name = 'submitter', logger = silentLogger } = options;
+  const config = { ...loadConfig({}), ...options.config };
+  const own = typeof nats === 'string';
+  const nc = own ? await connectNats({ ...config, natsUrl: nats }, `taskledger ${name}`) : nats;
+  const subjects = names(prefix);
+  const log = await openLog({ nc, names: subjects, config, logger });
+  const types = mirrorTypes({ nc, names: subjects, logger });
+  const backlog = createBacklog({
+    nc,
+    names: subjects,
+    clock: systemClock,
+    logger,
+    limitOf: (type) => types.settings.get(type)?.maxBacklog ?? config.maxBacklog,
+  });
+  const close = async (): Promise<void> => {
+    await backlog.stop();
+    await types.stop();
+    await log.close();
+    if (own) await nc.close();
+  };
+  try {
+    await types.start();
+    await backlog.start();
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  const intake = createIntake({ log, types: types.settings, config, clock: systemClock, backlog });
+  const actor: Actor = { kind: 'intake', id: name };
+  return {
+    submit: (input, { key, trace } = {}) =>
+      intake.submit(tenant, input, { actor, trace, idempotencyKey: key }),
+    submitBatch: (inputs, { trace } = {}) => intake.submitBatch(tenant, inputs, { actor, trace }),
+    close,
+  };
+}
