@@ -32,34 +32,22 @@ export async function settle(
 ): Promise<Settlement> {
   if (outcome.status === 'lost') return { outcome, event: undefined };
   const { tenant, id: taskId } = attempt.state;
-  // One id for all tries, so that an earlier success can be recognised.
+  // One event id for all tries: by it the log recognises an earlier success of ours.
   const meta = commandMeta(bench, attempt.queued.event.trace);
   const command = commandOf(outcome, attempt, { ...meta, runMs, dice: bench.dice() });
-  let doubtful = false;
   for (let tries = 0; ; tries++) {
     try {
-      const known =
-        outcome.status === 'cancelled'
-          ? await bench.log.readState(tenant, taskId, attempt.cancelSeq)
-          : attempt.state;
-      const told = await execute(
-        bench.log,
-        { tenant, taskId, ...(known === undefined ? {} : { known }) },
-        () => command,
-      );
+      // Only the log knows of the request that makes the cancellation legal.
+      if (outcome.status === 'cancelled' && !attempt.state.cancelRequested)
+        attempt.state = (await bench.log.readState(tenant, taskId, attempt.cancelSeq)) ?? attempt.state;
+      const told = await execute(bench.log, { tenant, taskId, known: attempt.state }, () => command);
       if (told.ok) {
         bench.tell(attempt.ackSubject, ACK);
         return { outcome, event: told.value.event };
       }
-      if (told.error.code !== 'append_conflict') {
-        const mine = doubtful ? await storedEvent(bench, attempt, meta.eventId) : undefined;
-        if (mine === undefined) return lost('superseded');
-        bench.tell(attempt.ackSubject, ACK);
-        return { outcome, event: mine };
-      }
+      if (told.error.code !== 'append_conflict') return lost('superseded');
     } catch (error) {
       if (!(error instanceof TaskledgerError && error.code === 'log_unavailable')) throw error;
-      doubtful = true;
       bench.logger.warn(
         { taskId, tenant, outcome: outcome.status, tries, err: error },
         'outcome not stored yet',
@@ -74,11 +62,6 @@ const lost = (reason: 'superseded' | 'lease_expired'): Settlement => ({
   outcome: { status: 'lost', reason },
   event: undefined,
 });
-
-async function storedEvent(bench: Bench, attempt: Attempt, eventId: string): Promise<TaskEvent | undefined> {
-  const events = await bench.log.readTask(attempt.state.tenant, attempt.state.id);
-  return events.find(({ event }) => event.id === eventId)?.event;
-}
 
 type SettleMeta = ReturnType<typeof commandMeta> & { readonly runMs: number; readonly dice: number };
 
