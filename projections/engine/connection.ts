@@ -1,0 +1,115 @@
+import type pg from 'pg';
+import { TaskledgerError } from '../../src/domain/errors.ts';
+import type { Logger } from '../../src/observe/log.ts';
+import { postgresReason } from '../../src/platform/postgres.ts';
+import { Superseded } from './checkpoint.ts';
+import { isAboutEvents } from './transaction.ts';
+
+const FIRST_PAUSE_MS = 50;
+const MAX_PAUSE_MS = 2_000;
+
+/**
+ * `synchronous_commit = off` is safe here and saves a flush a transaction: the checkpoint is in the same transaction,
+ * so what a crash of Postgres takes away is read from the log again. The keepalives free the checkpoint's row lock when
+ * this machine vanishes without a word.
+ */
+const SESSION = `set synchronous_commit = off;
+  set idle_in_transaction_session_timeout = '30s';
+  set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3`;
+
+export interface Outage {
+  readonly since: number;
+  readonly reason: string;
+}
+
+/**
+ * The projector's one connection, which comes back over outages. Owned by the projector's loop: one `run` at a time.
+ */
+export class Connection {
+  readonly #pool: pg.Pool;
+  readonly #logger: Logger;
+  readonly #stopping: AbortSignal;
+  readonly #lag: () => number;
+  #client: pg.PoolClient | undefined;
+  #outage: Outage | undefined;
+
+  constructor(parts: { pool: pg.Pool; logger: Logger; stopping: AbortSignal; lag: () => number }) {
+    this.#pool = parts.pool;
+    this.#logger = parts.logger;
+    this.#stopping = parts.stopping;
+    this.#lag = parts.lag;
+  }
+
+  outage(): Outage | undefined {
+    return this.#outage;
+  }
+
+  /**
+   * Runs `work`, again after every failure that may pass, for ever; `retried` tells it that an earlier try may or may
+   * not have committed. Throws Superseded, what the events are to blame for, and `shutting_down`.
+   */
+  async run<T>(work: (client: pg.PoolClient, retried: boolean) => Promise<T>): Promise<T> {
+    for (let tries = 0; ; tries++) {
+      if (this.#stopping.aborted) throw new TaskledgerError('shutting_down');
+      try {
+        const result = await work(await this.#connected(), tries > 0);
+        this.#recovered();
+        return result;
+      } catch (error) {
+        if (error instanceof Superseded || isAboutEvents(error)) throw error;
+        this.close();
+        this.#failed(error);
+        await pause(Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** tries), this.#stopping);
+      }
+    }
+  }
+
+  /** The connection is thrown away: its session settings are not for others. */
+  close(): void {
+    this.#client?.release(true);
+    this.#client = undefined;
+  }
+
+  async #connected(): Promise<pg.PoolClient> {
+    if (this.#client !== undefined) return this.#client;
+    const client = await this.#pool.connect();
+    try {
+      await client.query(SESSION);
+    } catch (error) {
+      client.release(true);
+      throw error;
+    }
+    this.#client = client;
+    return client;
+  }
+
+  #failed(error: unknown): void {
+    if (this.#outage !== undefined) return;
+    this.#outage = { since: Date.now(), reason: postgresReason(error) };
+    this.#logger.error(
+      { reason: this.#outage.reason, lag: this.#lag(), error },
+      'Postgres cannot be written; projections wait and try again',
+    );
+  }
+
+  #recovered(): void {
+    if (this.#outage === undefined) return;
+    const { since } = this.#outage;
+    this.#outage = undefined;
+    this.#logger.info({ outageMs: Date.now() - since, lag: this.#lag() }, 'Postgres can be written again');
+  }
+}
+
+/** Resolves after `ms`, or at once when the signal fires. */
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    const done = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal.addEventListener('abort', done, { once: true });
+  });
+}

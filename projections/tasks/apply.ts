@@ -1,0 +1,187 @@
+import type { EventOf, Recorded, TaskEvent } from '../../src/domain/events.ts';
+import { TERMINAL } from '../../src/domain/task.ts';
+import { jsonText } from '../engine/sql-text.ts';
+
+/**
+ * What a batch changes in one row of `tasks`, in the columns' order. Instants are ms since 1970, JSON columns hold text.
+ * `null` means "says nothing" for what the SQL merges, and "none" for what the last event alone decides.
+ */
+export interface TaskChange {
+  readonly tenant: string;
+  readonly id: string;
+  type: string;
+  status: string;
+  priority: number;
+  round: number;
+  attempt: number;
+  cancelRequested: boolean;
+  /** Positive when the batch has the task's first event; else minus the sequence of the first event in the batch. */
+  submittedSeq: number;
+  seq: number;
+  submittedAt: number;
+  updatedAt: number;
+  runAt: number | null;
+  dueAt: number | null;
+  deadlineAt: number | null;
+  claimedAt: number | null;
+  startedAt: number | null;
+  finishedAt: number | null;
+  worker: string | null;
+  deadLetterReason: string | null;
+  idempotencyKey: string | null;
+  payload: string | null;
+  result: string | null;
+  error: string | null;
+  rejections: string | null;
+}
+
+/**
+ * Folds a batch into one change a task. Where the batch ends must not matter: folding events in two batches and merging
+ * the second into the first's row (sql.ts) gives the same row as folding them in one.
+ */
+export function apply(batch: readonly Recorded[]): TaskChange[] {
+  const changes = new Map<string, TaskChange>();
+  for (const recorded of batch) {
+    const { event } = recorded;
+    const key = `${event.tenant} ${event.taskId}`;
+    let change = changes.get(key);
+    if (change === undefined || event.from === null) {
+      change = begin(recorded);
+      changes.set(key, change);
+    }
+    fold(change, recorded);
+  }
+  return [...changes.values()];
+}
+
+function begin({ event, seq, storedAt }: Recorded): TaskChange {
+  return {
+    tenant: event.tenant,
+    id: event.taskId,
+    type: event.type,
+    status: '',
+    priority: event.priority,
+    round: event.round,
+    attempt: event.attempt,
+    cancelRequested: false,
+    submittedSeq: event.from === null ? seq : -seq,
+    seq,
+    submittedAt: submittedAt(event) ?? storedAt,
+    updatedAt: storedAt,
+    runAt: null,
+    dueAt: null,
+    deadlineAt: null,
+    claimedAt: null,
+    startedAt: null,
+    finishedAt: null,
+    worker: null,
+    deadLetterReason: null,
+    idempotencyKey: null,
+    payload: null,
+    result: null,
+    error: null,
+    rejections: null,
+  };
+}
+
+function fold(change: TaskChange, { event, seq, storedAt }: Recorded): void {
+  change.status = statusAfter(event);
+  change.priority = event.priority;
+  change.round = event.round;
+  change.attempt = event.attempt;
+  change.seq = seq;
+  change.updatedAt = storedAt;
+  change.dueAt = dueAt(event, storedAt);
+  change.finishedAt = TERMINAL.has(event.kind as never) ? storedAt : null;
+  switch (event.kind) {
+    case 'INGESTED':
+      change.payload = jsonText(event.data.payload);
+      change.idempotencyKey = event.data.idempotencyKey ?? null;
+      change.runAt = event.data.runAt ?? null;
+      change.deadlineAt = event.data.deadlineAt ?? null;
+      break;
+    case 'REJECTED':
+      change.rejections = jsonText(event.data.reasons);
+      break;
+    case 'QUEUED':
+      change.deadlineAt = event.data.facts.deadlineAt ?? null;
+      if (event.data.payload !== undefined) change.payload ??= jsonText(event.data.payload);
+      break;
+    case 'CLAIMED':
+      change.worker = event.actor.id;
+      change.claimedAt = storedAt;
+      change.startedAt = null;
+      break;
+    case 'PROCESSING':
+      change.startedAt = storedAt;
+      break;
+    case 'COMPLETED':
+      change.result = event.data.result === undefined ? null : jsonText(event.data.result);
+      break;
+    case 'FAILED':
+      change.error = jsonText(event.data.error);
+      break;
+    case 'DEAD_LETTER':
+      change.deadLetterReason = event.data.reason;
+      break;
+    case 'REPLAYED':
+      if (event.data.payload !== undefined) change.payload = jsonText(event.data.payload);
+      change.deadlineAt = null;
+      change.deadLetterReason = null;
+      change.cancelRequested = false;
+      break;
+    case 'CANCEL_REQUESTED':
+      change.cancelRequested = true;
+      break;
+    case 'CARRIED':
+      foldCarried(change, event);
+      break;
+    case 'RETRY_CLAIMED':
+    case 'CANCELLED':
+      break;
+    default:
+      event satisfies never;
+  }
+}
+
+function foldCarried(change: TaskChange, { data: { state } }: EventOf<'CARRIED'>): void {
+  change.cancelRequested = state.cancelRequested;
+  change.deadlineAt = state.facts.deadlineAt ?? null;
+  if (state.holder !== undefined) change.worker ??= state.holder;
+  if (state.payload !== undefined) change.payload ??= jsonText(state.payload);
+}
+
+/** CANCEL_REQUESTED and CARRIED change no status. */
+function statusAfter(event: TaskEvent): string {
+  if (event.kind === 'CARRIED') return event.data.state.status;
+  return event.kind === 'CANCEL_REQUESTED' ? (event.from ?? 'PROCESSING') : event.kind;
+}
+
+/** The last event alone decides whether something is due. */
+function dueAt(event: TaskEvent, storedAt: number): number | null {
+  switch (event.kind) {
+    case 'INGESTED':
+      return event.data.runAt ?? null;
+    case 'FAILED':
+    case 'RETRY_CLAIMED':
+      return 'retryInMs' in event.data.next ? storedAt + event.data.next.retryInMs : null;
+    case 'CARRIED':
+      return event.data.state.dueAt ?? null;
+    default:
+      return null;
+  }
+}
+
+function submittedAt(event: TaskEvent): number | undefined {
+  switch (event.kind) {
+    case 'INGESTED':
+    case 'REJECTED':
+      return event.at;
+    case 'QUEUED':
+      return event.data.facts.submittedAt;
+    case 'CARRIED':
+      return event.data.state.facts.submittedAt;
+    default:
+      return undefined;
+  }
+}
