@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { createLogger } from '../../src/observe/log.ts';
@@ -25,13 +25,21 @@ const { values: options } = parseArgs({
 });
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const dataDir = join(ROOT, '.taskledger');
+const cacheDir = join(ROOT, '.taskledger', 'cache');
+/** TASKLEDGER_DATA_DIR lets several sessions run from one project. */
+const dataDir = resolve(process.env['TASKLEDGER_DATA_DIR'] || join(ROOT, '.taskledger'));
 const print = (line: string): void => console.log(line);
 
 process.exitCode = await runSession(async (session) => {
   await session.start(() => lockFolder(join(dataDir, 'session.json')));
   const ports = await openPortBook({ file: join(dataDir, 'ports.json'), env: process.env, print });
-  const { natsUrl, databaseUrl } = await startServers(session, { dataDir, ports, env: process.env, print });
+  const { natsUrl, databaseUrl } = await startServers(session, {
+    dataDir,
+    cacheDir,
+    ports,
+    env: process.env,
+    print,
+  });
   const httpPort = await ports.choose({ what: 'the API', env: 'TASKLEDGER_HTTP_PORT', usual: 8080 });
   const env = {
     ...process.env,

@@ -6,8 +6,10 @@ import type { PortBook } from './ports.ts';
 import type { Session } from './session.ts';
 
 export interface ServersOptions {
-  /** Data and the downloaded nats-server last here. */
+  /** The servers' data. */
   readonly dataDir: string;
+  /** The downloaded nats-server. */
+  readonly cacheDir: string;
   readonly ports: PortBook;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly print: (line: string) => void;
@@ -24,8 +26,8 @@ export async function startServers(
   return { natsUrl, databaseUrl };
 }
 
-async function startNats(session: Session, { dataDir, ports, env, print }: ServersOptions): Promise<string> {
-  const cacheDir = join(dataDir, 'cache');
+async function startNats(session: Session, options: ServersOptions): Promise<string> {
+  const { dataDir, cacheDir, ports, env, print } = options;
   const { bin } = await findNatsServer({ cacheDir, explicitBin: env['NATS_SERVER_BIN'], log: print });
   const port = await ports.choose({ what: 'NATS', env: 'NATS_PORT', usual: 4222 });
   const monitor = await ports.choose({ what: 'NATS monitoring', env: 'NATS_MONITOR_PORT', usual: 8222 });

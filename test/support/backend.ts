@@ -27,7 +27,11 @@ export async function startBackend(runId: string, log: Log): Promise<Backend> {
     case 'local':
       return startLocalBackend(runId, log);
     case 'containers':
-      return startContainerBackend(log);
+      return startContainerBackend(log).catch((error: unknown) => {
+        throw new Error(`TEST_BACKEND=containers asks for containers, but: ${reasonOf(error)}`, {
+          cause: error,
+        });
+      });
     case 'auto':
       return startAnyBackend(runId, log);
     default:
@@ -40,9 +44,9 @@ async function startAnyBackend(runId: string, log: Log): Promise<Backend> {
   try {
     return await startContainerBackend(log);
   } catch (error) {
-    log(
-      `a Docker engine answers, but gives no servers (${error instanceof Error ? error.message : String(error)}); using local processes`,
-    );
+    log(`a Docker engine answers, but gives no servers (${reasonOf(error)}); using local processes`);
     return startLocalBackend(runId, log);
   }
 }
+
+const reasonOf = (error: unknown): string => (error instanceof Error ? error.message.trim() : String(error));
