@@ -197,7 +197,7 @@ class LogProjector implements Projector {
 
   #admit(checkpoints: readonly Checkpoint[], ahead: readonly Checkpoint[], log: LogState): Progress[] {
     this.#positions.load(checkpoints, log.lastSeq);
-    for (const name of [...this.#stopped.keys()]) {
+    for (const name of this.#stopped.keys()) {
       if (!ahead.some((each) => each.name === name)) this.#stopped.delete(name);
     }
     for (const { name, seq, logId } of ahead) {
