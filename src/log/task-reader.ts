@@ -1,158 +1,100 @@
-import type { Msg, NatsConnection } from '@nats-io/transport-node';
+import type { NatsConnection } from '@nats-io/transport-node';
 import { decodeEvent } from '../domain/codec.ts';
 import { TaskledgerError } from '../domain/errors.ts';
-import type { Recorded } from '../domain/events.ts';
-import { Inbox } from './inbox.ts';
+import { EVENT_KINDS, type EventKind, eventToken, type Recorded } from '../domain/events.ts';
+import { openStreamGet, type Source, type Stored } from './stream-get.ts';
 import type { Names } from './subjects.ts';
 
-/** Events asked for at once. A task has 5 to 30. */
-const PAGE = 256;
-const TIMEOUT_MS = 2_000;
-/** Tries of one request: an election or a reconnect takes seconds. */
-const TRIES = 6;
 /** A replica that lags is asked again after so long, and then the leader. */
 const LAG_PAUSES_MS = [2, 5, 10, 20];
+/** Of these a task has one at most, so the last is all. */
+const UNIQUE: ReadonlySet<EventKind> = new Set(['INGESTED', 'REJECTED']);
+/** They change no status, so that the chain of statuses does not show when one is missing. */
+const STATUSLESS: ReadonlySet<EventKind> = new Set(['CANCEL_REQUESTED', 'CARRIED']);
 
-/** Direct reads: any replica answers, so what was written a moment ago may be missing unless `atLeastSeq` is given. */
 export interface TaskReader {
   readonly readTask: (tenant: string, taskId: string, atLeastSeq?: number) => Promise<Recorded[]>;
   readonly readEvent: (seq: number) => Promise<Recorded | undefined>;
   readonly close: () => void;
 }
 
+/**
+ * Reads single tasks. The last event of each kind comes in one request; a task without retries has no others, which its
+ * chain of statuses proves. Only the earlier ones of a longer history are fetched one by one.
+ */
 export function createTaskReader({ nc, names }: { nc: NatsConnection; names: Names }): TaskReader {
-  const inbox = new Inbox(nc);
-  const directSubject = `$JS.API.DIRECT.GET.${names.streams.tasks}`;
-  const leaderSubject = `$JS.API.STREAM.MSG.GET.${names.streams.tasks}`;
+  const get = openStreamGet(nc, names.streams.tasks);
 
-  /** Sends one request and collects the answers until `isLast`. */
-  const ask = (subject: string, query: object, isLast: (answer: Msg) => boolean): Promise<Msg[]> =>
-    new Promise((resolve, reject) => {
-      const answers: Msg[] = [];
-      const end = (finish: () => void): void => {
-        clearTimeout(timer);
-        inbox.close(token);
-        finish();
-      };
-      const token = inbox.open((answer) => {
-        if (isNoResponders(answer)) return end(() => reject(new Error('no responders')));
-        answers.push(answer);
-        if (isLast(answer)) end(() => resolve(answers));
-      });
-      const timer = setTimeout(() => end(() => reject(new Error('no answer in time'))), TIMEOUT_MS);
-      try {
-        nc.publish(subject, JSON.stringify(query), { reply: inbox.reply(token) });
-      } catch (error) {
-        end(() => reject(error as Error));
-      }
-    });
-
-  const askPatiently = async (...request: Parameters<typeof ask>): Promise<Msg[]> => {
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        return await ask(...request);
-      } catch (cause) {
-        const reason = (cause as Error).message;
-        if (attempt === TRIES || nc.isClosed())
-          throw new TaskledgerError('log_unavailable', { reason: `reading: ${reason}` }, { cause });
-        await pause(Math.min(500, 10 * 4 ** attempt));
-      }
+  /** The last event of each kind, not older than `atLeastSeq`. */
+  const lastOfEachKind = async (tenant: string, taskId: string, atLeastSeq: number) => {
+    const fence = names.fence(tenant, taskId);
+    for (const pauseMs of [...LAG_PAUSES_MS, 0]) {
+      const lasts = await get.lastOfEach(fence);
+      if (lasts.some(({ seq }) => seq >= atLeastSeq) || atLeastSeq === 0)
+        return { lasts, from: 'replica' as const };
+      await new Promise((resolve) => setTimeout(resolve, pauseMs));
     }
+    const last = await get.lastFromLeader(fence);
+    const type = last === undefined ? undefined : recordedOf(last).event.type;
+    if (type === undefined) return { lasts: [], from: 'leader' as const };
+    const lasts = await Promise.all(
+      EVENT_KINDS.map((kind) => get.lastFromLeader(names.taskEvent(tenant, type, taskId, kind))),
+    );
+    return { lasts: lasts.flatMap((found) => found ?? []), from: 'leader' as const };
   };
 
-  /** All events under the fence from `fromSeq`, as one replica knows them. */
-  const readReplica = async (fence: string, fromSeq: number): Promise<Recorded[]> => {
-    const events: Recorded[] = [];
-    for (let seq = fromSeq; ; ) {
-      const answers = await askPatiently(
-        directSubject,
-        { seq, batch: PAGE, next_by_subj: fence },
-        (answer) => statusOf(answer) !== undefined,
-      );
-      const end = answers.pop();
-      for (const answer of answers) events.push(recordedOf(answer));
-      const last = events.at(-1);
-      if (end === undefined || statusOf(end) !== 204 || last === undefined || answers.length < PAGE)
-        return events;
-      seq = last.seq + 1;
-    }
-  };
-
-  /** The same from the stream's leader, one at a time. */
-  const readLeader = async (fence: string, fromSeq: number): Promise<Recorded[]> => {
-    const events: Recorded[] = [];
-    for (let seq = fromSeq; ; ) {
-      const [answer] = await askPatiently(leaderSubject, { seq, next_by_subj: fence }, () => true);
-      const stored = answer === undefined ? undefined : storedMessageOf(answer);
-      if (stored === undefined) return events;
-      events.push(stored);
-      seq = stored.seq + 1;
+  /** The events of one kind before its last one, which is known. */
+  const earlierThan = async (last: Stored, from: Source): Promise<Stored[]> => {
+    const earlier: Stored[] = [];
+    for (let seq = 1; ; ) {
+      const found =
+        (await get.next(last.subject, seq, from)) ?? (await get.next(last.subject, seq, 'leader'));
+      if (found === undefined || found.seq >= last.seq) return earlier;
+      earlier.push(found);
+      seq = found.seq + 1;
     }
   };
 
   return {
     async readTask(tenant, taskId, atLeastSeq = 0) {
-      const fence = names.fence(tenant, taskId);
-      let events = await readReplica(fence, 1);
-      for (const pauseMs of LAG_PAUSES_MS) {
-        if (lastSeqOf(events) >= atLeastSeq) return events;
-        await pause(pauseMs);
-        events = [...events, ...(await readReplica(fence, lastSeqOf(events) + 1))];
-      }
-      if (lastSeqOf(events) >= atLeastSeq) return events;
-      return [...events, ...(await readLeader(fence, lastSeqOf(events) + 1))];
+      const { lasts, from } = await lastOfEachKind(tenant, taskId, atLeastSeq);
+      const known = inOrder(lasts.map(recordedOf));
+      if (isWhole(known)) return known;
+      const repeatable = lasts.filter(({ subject }) => !isUnique(subject));
+      const earlier = await Promise.all(repeatable.map((last) => earlierThan(last, from)));
+      return inOrder([...known, ...earlier.flat().map(recordedOf)]);
     },
     async readEvent(seq) {
-      const [answer] = await askPatiently(directSubject, { seq }, () => true);
-      if (answer !== undefined && statusOf(answer) === undefined) return recordedOf(answer);
-      const [fromLeader] = await askPatiently(leaderSubject, { seq }, () => true);
-      return fromLeader === undefined ? undefined : storedMessageOf(fromLeader);
+      const found = (await get.at(seq, 'replica')) ?? (await get.at(seq, 'leader'));
+      return found === undefined ? undefined : recordedOf(found);
     },
-    close() {
-      if (!nc.isClosed()) inbox.end();
-    },
+    close: get.close,
   };
 }
 
-const lastSeqOf = (events: readonly Recorded[]): number => events.at(-1)?.seq ?? 0;
-
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
-
-/** The status of a message without content: 204 ends a batch, 404 says that there is nothing. */
-function statusOf(answer: Msg): number | undefined {
-  const code = answer.headers?.code ?? 0;
-  return code === 0 ? undefined : code;
+/**
+ * Whether the last events of each kind are all events. An event that is missing here is followed by one of its kind;
+ * a gap that leaves the chain of statuses whole would have to return to the status it began with, and the event
+ * of that status before the gap would then not be the last of its kind.
+ */
+export function isWhole(lasts: readonly Recorded[]): boolean {
+  let status: string | null = null;
+  for (const { event } of lasts) {
+    if (event.from !== status || STATUSLESS.has(event.kind)) return false;
+    status = event.kind;
+  }
+  return true;
 }
 
-const isNoResponders = (answer: Msg): boolean => answer.data.length === 0 && statusOf(answer) === 503;
+const uniqueEndings = [...UNIQUE].map((kind) => `.${eventToken(kind)}`);
+const isUnique = (subject: string): boolean => uniqueEndings.some((ending) => subject.endsWith(ending));
 
-function recordedOf(answer: Msg): Recorded {
-  const seq = Number(answer.headers?.get('Nats-Sequence'));
-  const storedAt = Date.parse(answer.headers?.get('Nats-Time-Stamp') ?? '');
-  return { seq, storedAt, event: decode(seq, textOf(answer.data)) };
-}
+const inOrder = (events: readonly Recorded[]): Recorded[] => events.toSorted((a, b) => a.seq - b.seq);
 
-interface StoredAnswer {
-  readonly message?: { readonly seq: number; readonly time: string; readonly data?: string };
-  readonly error?: { readonly code: number; readonly description: string };
-}
-
-function storedMessageOf(answer: Msg): Recorded | undefined {
-  const { message, error } = JSON.parse(textOf(answer.data)) as StoredAnswer;
-  if (error !== undefined && error.code !== 404)
-    throw new TaskledgerError('log_unavailable', { reason: `reading: ${error.description}` });
-  if (message === undefined) return undefined;
-  const text = Buffer.from(message.data ?? '', 'base64').toString();
-  return { seq: message.seq, storedAt: Date.parse(message.time), event: decode(message.seq, text) };
-}
-
-function decode(seq: number, text: string): Recorded['event'] {
+function recordedOf({ seq, storedAt, text }: Stored): Recorded {
   try {
-    return decodeEvent(text);
+    return { seq, storedAt, event: decodeEvent(text) };
   } catch (cause) {
     throw new TaskledgerError('event_unreadable', { seq, reason: (cause as Error).message }, { cause });
   }
 }
-
-const textOf = (data: Uint8Array): string =>
-  Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString();

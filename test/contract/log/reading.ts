@@ -122,6 +122,45 @@ export function readingIsComplete(world: () => World, namespace: string): void {
         expect(await log.readState('other', id)).toBeUndefined();
       }));
 
+    test('a task with retries, replays and repeated carries gives every event, from any replica', () =>
+      freshGround(async (ground) => {
+        const log = await ground.open();
+        const life: readonly Move[] = [
+          ...([
+            'ingest',
+            'carry',
+            'carry',
+            'queue',
+            'claim',
+            'start',
+            'fail',
+            'queue',
+            'claim',
+            'lose',
+          ] as const),
+          ...(['queue', 'claim', 'start', 'request_cancel', 'carry', 'cancel', 'replay', 'queue'] as const),
+          ...([
+            'claim',
+            'start',
+            'fail_for_good',
+            'dead_letter',
+            'replay',
+            'queue',
+            'claim',
+            'start',
+          ] as const),
+          ...(['request_cancel', 'complete'] as const),
+        ];
+        const ids = newIds(20);
+        const ends = await Promise.all(ids.map((id) => walk(log, id, life)));
+        const expected = byTask(await readAll(ground, { count: ids.length * life.length }));
+        for (const [n, id] of ids.entries()) {
+          expect(await log.readTask(TENANT, id, ends[n]?.seq)).toEqual(expected.get(id));
+        }
+        // More than any replica has: the leader is asked, and answers the same.
+        expect(await log.readTask(TENANT, ids[0] ?? '', 1_000_000)).toEqual(expected.get(ids[0] ?? ''));
+      }));
+
     test('HISTORY has every event once, in order for each task, under the sequences of TASKS', () =>
       freshGround(async (ground) => {
         const log = await ground.open();
