@@ -60,6 +60,6 @@ const LONE_SURROGATE = /[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[
 /** Cut to `max` characters, and without what Postgres refuses in text: NUL and half a surrogate pair. */
 function storable(text: string, max: number): string {
   const cut =
-    text.length > max ? `${text.slice(0, max - 20)}… (${text.length} characters)`.slice(0, max) : text;
+    text.length > max ? `${text.slice(0, max - 40)}… (${text.length} characters)`.slice(0, max) : text;
   return cut.replaceAll('\0', '\uFFFD').replace(LONE_SURROGATE, '\uFFFD');
 }
