@@ -17,6 +17,7 @@ import { submitRoutes } from './routes/submit.ts';
 import { taskRoutes } from './routes/tasks.ts';
 import { typeRoutes } from './routes/types.ts';
 import { createUnknownRoute } from './unknown-route.ts';
+import { answerUnreadable } from './unreadable.ts';
 
 export interface HttpServer extends Service {
   /** Where it listens; throws before `start()`. */
@@ -41,6 +42,7 @@ export async function createHttpServer(parts: HttpParts): Promise<HttpServer> {
     bodyLimit: taskBodyLimit(config),
     forceCloseConnections: 'idle',
     return503OnClosing: false,
+    clientErrorHandler: answerUnreadable,
     routerOptions: { ignoreTrailingSlash: true },
     frameworkErrors: (error, request, reply) => {
       void answerError(error, request, reply);
