@@ -12,7 +12,13 @@ export default defineConfig({
   test: {
     reporters: ['default'],
     projects: [
-      { test: { name: 'unit', include: ['{src,projections,test}/**/*.unit.test.ts'], testTimeout: 20_000 } },
+      {
+        test: {
+          name: 'unit',
+          include: ['{src,projections,test,deploy}/**/*.unit.test.ts'],
+          testTimeout: 20_000,
+        },
+      },
       {
         test: { name: 'contract', include: ['{src,projections,test}/**/*.contract.test.ts'], ...withServers },
       },

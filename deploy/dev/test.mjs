@@ -1,7 +1,8 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { installDependencies, programOf, requireNode, run } from './install.mjs';
+import { closing, readReport } from './report.mjs';
 
 // `npm test`: everything that the CI runs. Arguments go to vitest: `npm test -- --project unit`.
 
@@ -35,37 +36,9 @@ const vitestCode = await run(programOf('vitest'), [
   `--outputFile.json=${reportFile}`,
   ...process.argv.slice(2),
 ]);
-const counts = countsOf(reportFile);
+const { problems, line, exitCode } = closing({ report: readReport(reportFile), vitestCode, failedChecks });
 rmSync(dir, { recursive: true, force: true });
-
-const problems = failedChecks.map((name) => `${name} failed`);
-if (counts.passed + counts.failed === 0) problems.push('no test ran');
-else if (vitestCode !== 0 && counts.failed === 0)
-  problems.push('vitest failed outside of the tests: see above');
-
 console.log('');
 for (const problem of problems) console.log(`✗ ${problem}`);
-const failed = counts.failed + problems.length;
-console.log(
-  `${counts.passed} passed, ${failed} failed${counts.skipped > 0 ? `, ${counts.skipped} skipped` : ''}`,
-);
-process.exitCode = failed > 0 ? 1 : 0;
-
-/** From vitest's own report. A file that could not be loaded has no tests to count: it is one failure. */
-function countsOf(file) {
-  let report;
-  try {
-    report = JSON.parse(readFileSync(file, 'utf8'));
-  } catch {
-    return { passed: 0, failed: 0, skipped: 0 };
-  }
-  const broken = report.testResults.filter(
-    ({ status, assertionResults }) =>
-      status === 'failed' && !assertionResults.some((test) => test.status === 'failed'),
-  );
-  return {
-    passed: report.numPassedTests,
-    failed: report.numFailedTests + broken.length,
-    skipped: report.numPendingTests + report.numTodoTests,
-  };
-}
+console.log(line);
+process.exitCode = exitCode;

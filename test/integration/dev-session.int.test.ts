@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
-import { readable } from '../../deploy/dev/log-lines.ts';
 import { openPortBook } from '../../deploy/dev/ports.ts';
 import { describeProcess } from '../../src/platform/embedded/process-info.ts';
 import { eventually } from '../support/eventually.ts';
@@ -122,17 +121,4 @@ test('ports stay the same from session to session, and a pinned port that is no 
     code: 'config_invalid',
     details: { key: 'NATS_PORT' },
   });
-});
-
-test('log lines of the project become readable, and other lines stay as they are', () => {
-  const line = JSON.stringify({
-    level: 40,
-    time: '2026-11-29T20:15:00.000Z',
-    msg: 'slow',
-    tenant: 'demo',
-    ms: 12,
-  });
-  expect(readable(line)).toBe('20:15:00 WARN  slow tenant=demo ms=12');
-  expect(readable('{"a":1}')).toBe('{"a":1}');
-  expect(readable('{not json')).toBe('{not json');
 });

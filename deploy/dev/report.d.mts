@@ -1,0 +1,19 @@
+/** The part of vitest's JSON report that is counted. */
+export interface Report {
+  readonly numPassedTests: number;
+  readonly numFailedTests: number;
+  readonly numPendingTests: number;
+  readonly numTodoTests: number;
+  readonly testResults: readonly {
+    readonly status: string;
+    readonly assertionResults: readonly { readonly status: string }[];
+  }[];
+}
+
+export function readReport(file: string): Report | undefined;
+
+export function closing(run: {
+  readonly report: Report | undefined;
+  readonly vitestCode: number;
+  readonly failedChecks: readonly string[];
+}): { readonly problems: readonly string[]; readonly line: string; readonly exitCode: 0 | 1 };
