@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Command } from '../../src/domain/commands.ts';
 import { decide } from '../../src/domain/decide.ts';
 import type { Actor, TaskEvent } from '../../src/domain/events.ts';
+import type { Json } from '../../src/domain/json.ts';
 import { evolve, type TaskState } from '../../src/domain/task.ts';
 
 export interface LivesOptions {
@@ -9,7 +10,7 @@ export interface LivesOptions {
   /** Tasks under way at the same time: how far the events of one task lie apart. */
   readonly inFlight?: number;
   readonly tenants?: number;
-  readonly payload?: Extract<Command, { kind: 'ingest' }>['payload'];
+  readonly payload?: Json;
 }
 
 const WORKER: Actor = { kind: 'worker', id: 'worker-1-7f3a9c' };
@@ -58,11 +59,7 @@ export function* taskLives({
   }
 }
 
-function nextCommand(
-  { number, id, state }: Life,
-  tenant: string,
-  payload: NonNullable<LivesOptions['payload']>,
-): Command {
+function nextCommand({ number, id, state }: Life, tenant: string, payload: Json): Command {
   const meta = { eventId: randomUUID(), at: Date.now() };
   const type = TYPES[number % TYPES.length] ?? 'transcode';
   switch (state?.status) {

@@ -1,0 +1,75 @@
+import type { NatsConnection } from '@nats-io/transport-node';
+import type pg from 'pg';
+import { isTaskId } from '../domain/names.ts';
+import type { Logger } from '../observe/log.ts';
+import type { Service } from '../platform/service.ts';
+import { type CursorKind, cursorAt, seqOfCursor } from './cursor.ts';
+import { Database } from './database.ts';
+import type { Answer, Paged, Query } from './query.ts';
+import { type ReadModel, Reflected } from './reflected.ts';
+import { type CountRow, type EventRow, eventView, queueViews, type TaskRow, taskView } from './rows.ts';
+import { eventsOfTask, queueCounts, taskById, taskList } from './sql.ts';
+
+export interface QueryParts {
+  readonly pool: pg.Pool;
+  readonly nc: NatsConnection;
+  readonly names: { projectionPosition(projection: string): string };
+  readonly logger: Logger;
+}
+
+/** Answers from the read models. Starts without Postgres, and answers as soon as it is there. */
+export function createQuery({ pool, nc, names, logger }: QueryParts): Query & Service {
+  const database = new Database(pool, logger.child({ part: 'query' }));
+  const reflected = new Reflected({ nc, subjects: names, database });
+
+  /** The position is taken before the rows are read, so they reflect at least that. */
+  const answer = async <T>(model: ReadModel, read: () => Promise<T>): Promise<Answer<T>> => {
+    const position = reflected.of(model);
+    return { position, value: await read() };
+  };
+
+  return {
+    name: 'query',
+    start: () => reflected.start(),
+    stop: async () => reflected.stop(),
+    task: (tenant, taskId) =>
+      answer('tasks', async () => {
+        if (!isTaskId(taskId)) return undefined;
+        const [row] = await database.rows<TaskRow>(taskById(taskId, tenant));
+        return row === undefined ? undefined : taskView(row);
+      }),
+    async tasks(filter, { limit, cursor }) {
+      const before = seqOfCursor('t', cursor);
+      return answer('tasks', async () => {
+        const rows = await database.rows<TaskRow>(taskList(filter, { before, limit: limit + 1 }));
+        return page(rows, { limit, kind: 't', view: taskView, seqOf: (row) => Number(row.submitted_seq) });
+      });
+    },
+    async taskEvents(tenant, taskId, { limit, cursor }) {
+      const after = seqOfCursor('e', cursor) ?? 0;
+      return answer('audit', async () => {
+        if (!isTaskId(taskId)) return { items: [], nextCursor: null };
+        const statement = eventsOfTask({ id: taskId, tenant, after, limit: limit + 1 });
+        const rows = await database.rows<EventRow>(statement);
+        return page(rows, { limit, kind: 'e', view: eventView, seqOf: (row) => Number(row.seq) });
+      });
+    },
+    queues: (filter) =>
+      answer('queues', async () => queueViews(await database.rows<CountRow>(queueCounts(filter)))),
+    position: () => reflected.refresh(),
+    waitFor: (seq, timeoutMs) => reflected.waitFor(seq, timeoutMs),
+  };
+}
+
+/** One row more than the page holds was asked for: whether it came says whether there is a next page. */
+function page<Row, View>(
+  rows: readonly Row[],
+  list: { limit: number; kind: CursorKind; view: (row: Row) => View; seqOf: (row: Row) => number },
+): Paged<View> {
+  const shown = rows.slice(0, list.limit);
+  const last = shown.at(-1);
+  return {
+    items: shown.map(list.view),
+    nextCursor: rows.length > list.limit && last !== undefined ? cursorAt(list.kind, list.seqOf(last)) : null,
+  };
+}
