@@ -7,7 +7,6 @@ import { type NatsServer, startNatsServer } from './nats-process.ts';
 import { freePort } from './ports.ts';
 
 const READY_TIMEOUT_MS = 60_000;
-const PROBE_STREAM = 'CLUSTER_PROBE';
 
 export interface ClusterOptions {
   readonly bin: string;
@@ -125,11 +124,13 @@ async function untilReady(nodes: readonly ClusterNode[], timeoutMs: number): Pro
 
 /** Proves that the meta group has a leader and that every running node takes part. */
 async function createReplicatedStream(urls: string[]): Promise<void> {
+  // One name a size: an attempt that timed out after all may have left its stream, which the next one takes over.
+  const name = `CLUSTER_PROBE_${urls.length}`;
   const connection = await connect({ servers: urls, reconnect: false, timeout: 1_000 });
   try {
     const jsm = await jetstreamManager(connection, { timeout: 2_000, checkAPI: false });
-    await jsm.streams.add({ name: PROBE_STREAM, subjects: ['cluster-probe'], num_replicas: urls.length });
-    await jsm.streams.delete(PROBE_STREAM);
+    await jsm.streams.add({ name, subjects: [`cluster-probe.${urls.length}`], num_replicas: urls.length });
+    await jsm.streams.delete(name);
   } finally {
     await connection.close();
   }
