@@ -1,0 +1,213 @@
+import { realpathSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type { NatsConnection } from '@nats-io/transport-node';
+import { createProjector } from '../projections/engine/projector.ts';
+import { projections } from '../projections/projections.ts';
+import { createDispatcher } from './dispatch/dispatcher.ts';
+import { TaskledgerError } from './domain/errors.ts';
+import { createHealth } from './http/health.ts';
+import { createHttpServer } from './http/server.ts';
+import { createBacklog } from './intake/backlog.ts';
+import { createGateway } from './intake/gateway.ts';
+import { createIntake } from './intake/intake.ts';
+import { type OpenedLog, openLog } from './log/open.ts';
+import { ensureStreams } from './log/streams.ts';
+import { type Names, names as namesOf } from './log/subjects.ts';
+import { createLogger, type Logger } from './observe/log.ts';
+import { createMetrics } from './observe/metrics.ts';
+import { systemClock } from './platform/clock.ts';
+import { type Config, loadConfig } from './platform/config.ts';
+import { migrate } from './platform/migrate.ts';
+import { connectNats } from './platform/nats.ts';
+import { createPool } from './platform/postgres.ts';
+import { type Service, serviceGroup } from './platform/service.ts';
+import { createQuery } from './query/postgres-query.ts';
+import { openRegistry } from './registry/registry.ts';
+
+/** What a process can be; `all` stands for the three of them. */
+export const ROLES = ['projector', 'dispatcher', 'api'] as const;
+export type Role = (typeof ROLES)[number];
+
+interface Parts {
+  readonly config: Config;
+  readonly nc: NatsConnection;
+  readonly names: Names;
+  readonly log: OpenedLog;
+  readonly logger: Logger;
+}
+
+/**
+ * The composition root. Connects to NATS, makes sure that the streams are there, and starts the roles in the order of
+ * ROLES: the API last, so that what it accepts is dispatched. The service it returns is running.
+ * NATS must be reachable; Postgres may be away, and the roles that need it wait for it.
+ */
+export async function runRoles(roles: readonly Role[], config: Config): Promise<Service> {
+  const logger = createLogger(config);
+  const nc = await connectNats(config, `taskledger ${roles.join('+')}`);
+  try {
+    const names = namesOf(config.prefix);
+    await ensureStreams({ nc, names, config, logger });
+    const log = await openLog({ nc, names, config, logger });
+    const parts: Parts = { config, nc, names, log, logger };
+    const make: Record<Role, (parts: Parts) => Promise<Service> | Service> = {
+      projector: projectorRole,
+      dispatcher: (wired) => createDispatcher({ ...wired, clock: systemClock }),
+      api: apiRole,
+    };
+    const services: Service[] = [];
+    for (const role of ROLES) if (roles.includes(role)) services.push(await make[role](parts));
+    const group = serviceGroup('taskledger', [connectionOf(parts), ...services]);
+    await group.start();
+    logger.info({ roles, pid: process.pid }, 'started');
+    return group;
+  } catch (error) {
+    await nc.close();
+    throw error;
+  }
+}
+
+/** Stopped last: everything else needs the connection to stop well. */
+const connectionOf = ({ nc, log }: Parts): Service => ({
+  name: 'nats',
+  start: async () => {},
+  async stop() {
+    await log.close();
+    if (!nc.isClosed()) await nc.drain();
+  },
+});
+
+async function apiRole({ config, nc, names, log, logger }: Parts): Promise<Service> {
+  const metrics = createMetrics();
+  const registry = openRegistry({ nc, names, logger });
+  const clock = systemClock;
+  const backlog = createBacklog({
+    nc,
+    names,
+    clock,
+    logger,
+    limitOf: (type) => registry.types.get(type)?.maxBacklog ?? config.maxBacklog,
+  });
+  const submissions = (via: string) =>
+    createIntake({
+      log,
+      types: registry.types,
+      config,
+      clock,
+      backlog,
+      observe: (outcome, ms) => metrics.submission(via, outcome, ms),
+    });
+  const gateway = createGateway({
+    nc,
+    names,
+    intake: submissions('nats'),
+    backlog,
+    tenants: registry.tenants,
+    logger,
+  });
+  const pool = createPool(config, 'taskledger api');
+  const query = createQuery({ pool, nc, names, logger });
+  const http = await createHttpServer({
+    config,
+    intake: submissions('http'),
+    registry,
+    query,
+    log,
+    health: createHealth({ nc, names, query }),
+    backlog,
+    metrics,
+    clock,
+    logger,
+  });
+  return serviceGroup('api', [registry, backlog, poolOf(pool), query, gateway, http]);
+}
+
+function projectorRole({ config, nc, names, logger }: Parts): Service {
+  const pool = createPool(config, 'taskledger projector');
+  const projector = createProjector({ nc, names, config, pool, projections: projections(config), logger });
+  return serviceGroup('projector', [poolOf(pool), whenMigrated(projector, config, logger)]);
+}
+
+const poolOf = (pool: { end(): Promise<void> }): Service => {
+  let ended: Promise<void> | undefined;
+  return { name: 'postgres', start: async () => {}, stop: () => (ended ??= pool.end()) };
+};
+
+const MIGRATION_RETRY_MS = 1_000;
+
+/**
+ * Starts a service once the migrations are applied. While Postgres is away `start` does not wait for it: the service
+ * starts when it is back, and the rest of the process works meanwhile. A migration that fails is thrown.
+ */
+function whenMigrated(service: Service, config: Config, logger: Logger): Service {
+  const stopping = new AbortController();
+  let later: Promise<void> | undefined;
+  const attempt = async (): Promise<boolean> => {
+    try {
+      await migrate(config.databaseUrl, { logger });
+    } catch (error) {
+      if (error instanceof TaskledgerError) throw error;
+      return false;
+    }
+    if (!stopping.signal.aborted) await service.start();
+    return true;
+  };
+  const keepTrying = async (): Promise<void> => {
+    while (!stopping.signal.aborted) {
+      await pause(MIGRATION_RETRY_MS, undefined, { signal: stopping.signal }).catch(() => undefined);
+      if (stopping.signal.aborted || (await attempt())) return;
+    }
+  };
+  return {
+    name: service.name,
+    async start() {
+      if (await attempt()) return;
+      logger.warn({}, 'Postgres cannot be reached: read models stand still until it is back');
+      later = keepTrying();
+    },
+    async stop() {
+      stopping.abort();
+      await later;
+      await service.stop();
+    },
+  };
+}
+
+function rolesOf(args: readonly string[]): readonly Role[] {
+  const wanted = args.length === 0 || args.includes('all') ? ROLES : args;
+  const unknown = wanted.filter((role) => !(ROLES as readonly string[]).includes(role));
+  if (unknown.length > 0) {
+    throw new TaskledgerError('config_invalid', {
+      key: `role ${unknown.join(', ')}`,
+      reason: `roles are ${ROLES.join(', ')} and all`,
+    });
+  }
+  return wanted as readonly Role[];
+}
+
+/** The process: runs until SIGTERM or Ctrl+C, then stops in order; a second signal ends it at once. */
+async function main(args: readonly string[]): Promise<void> {
+  let running: Promise<Service> | undefined;
+  let stopping = false;
+  const stop = async (): Promise<void> => {
+    if (stopping) process.exit(130);
+    stopping = true;
+    await (await running)?.stop();
+    process.exit(0);
+  };
+  const onSignal = (): void => void stop().catch(fail);
+  process.on('SIGTERM', onSignal);
+  process.on('SIGINT', onSignal);
+  running = runRoles(rolesOf(args), loadConfig());
+  await running;
+}
+
+function fail(error: unknown): never {
+  if (error instanceof TaskledgerError) console.error(`${error.code}: ${error.message}\n${error.fix}`);
+  else console.error(error);
+  process.exit(1);
+}
+
+if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
+  main(process.argv.slice(2)).catch(fail);
+}
