@@ -3,7 +3,7 @@ import { TaskledgerError } from '../domain/errors.ts';
 import type { Recorded, TaskEvent } from '../domain/events.ts';
 import type { AppendOutcome } from './event-log.ts';
 import { lastSequenceIn } from './pub-ack.ts';
-import { encodeHeaders, type Publisher } from './publisher.ts';
+import { encodeMessage, headerText, type Publisher, type PublishOutcome } from './publisher.ts';
 import type { Names } from './subjects.ts';
 
 /** The task has moved: its last sequence is not the expected one. */
@@ -31,12 +31,15 @@ export function createAppend({ names, publisher, readTask }: AppendParts) {
   return async function append(event: TaskEvent, expectedSeq: number): Promise<AppendOutcome> {
     const subject = names.taskEvent(event.tenant, event.type, event.taskId, event.kind);
     const headers = fenceHeaders(names.fence(event.tenant, event.taskId), expectedSeq);
-    const outcome = await publisher.send(subject, Buffer.from(encodeEvent(event)), headers).catch((error) => {
+    let outcome: PublishOutcome;
+    try {
+      outcome = await publisher.send(encodeMessage(subject, headers, encodeEvent(event)));
+    } catch (error) {
       if (error instanceof TaskledgerError && error.details['doubtful'] === true) remember(doubts, event.id);
       throw error;
-    });
+    }
     if (outcome.status === 'stored') {
-      doubts.delete(event.id);
+      if (doubts.size > 0) doubts.delete(event.id);
       return { status: 'stored', seq: outcome.seq };
     }
     if (outcome.code !== WRONG_LAST_SEQUENCE) {
@@ -54,8 +57,8 @@ export function createAppend({ names, publisher, readTask }: AppendParts) {
   };
 }
 
-const fenceHeaders = (fence: string, expectedSeq: number): Uint8Array =>
-  encodeHeaders({
+const fenceHeaders = (fence: string, expectedSeq: number): string =>
+  headerText({
     'Nats-Expected-Last-Subject-Sequence': String(expectedSeq),
     'Nats-Expected-Last-Subject-Sequence-Subject': fence,
   });

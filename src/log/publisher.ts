@@ -28,10 +28,17 @@ const FIRST_TIMEOUT_MS = 1_000;
 const SWEEP_MS = 50;
 const MAX_BACKOFF_MS = 100;
 
-interface Pending {
-  readonly token: string;
+/** A message, encoded once for all tries. */
+export interface OutgoingMessage {
   readonly subject: string;
   readonly body: Uint8Array;
+  /** The bytes of a `headerText`. */
+  readonly headerBlock: Uint8Array | undefined;
+}
+
+interface Pending {
+  readonly token: string;
+  readonly message: OutgoingMessage;
   readonly options: { reply: string; headers?: MsgHdrs };
   readonly settle: (outcome: PublishOutcome) => void;
   readonly fail: (error: TaskledgerError) => void;
@@ -71,7 +78,7 @@ export class Publisher {
     this.#nc = nc;
     this.#config = config;
     this.#logger = logger;
-    this.#inbox = new Inbox(nc);
+    this.#inbox = new Inbox(nc, (token, message) => this.#answered(token, message));
     this.#giveUpMs = sum(config.appendRetries + 1, (n) => this.#timeoutOf(n));
     this.#sweep = setInterval(() => this.#sweepOnce(performance.now()), SWEEP_MS);
     this.#sweep.unref();
@@ -87,27 +94,22 @@ export class Publisher {
     data: Uint8Array | string,
     headers?: Readonly<Record<string, string>>,
   ): Promise<{ stream: string; seq: number }> {
-    const outcome = await this.send(
+    const outcome = await this.send({
       subject,
-      typeof data === 'string' ? Buffer.from(data) : data,
-      headers === undefined ? undefined : encodeHeaders(headers),
-    );
+      body: typeof data === 'string' ? Buffer.from(data) : data,
+      headerBlock: headers === undefined ? undefined : Buffer.from(headerText(headers)),
+    });
     if (outcome.status === 'stored') return { stream: outcome.stream, seq: outcome.seq };
     throw new TaskledgerError('log_refused', { subject, code: outcome.code, reason: outcome.description });
   }
 
-  /** Like `publish`, with a header block from `encodeHeaders`; a refusal is a value. */
-  async send(subject: string, body: Uint8Array, headerBlock?: Uint8Array): Promise<PublishOutcome> {
-    if (this.#taken >= this.#config.appendInFlight) {
-      await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    } else {
+  /** Like `publish`, but a refusal is a value. */
+  send(message: OutgoingMessage): Promise<PublishOutcome> {
+    if (this.#taken < this.#config.appendInFlight) {
       this.#taken += 1;
+      return this.#exchange(message);
     }
-    try {
-      return await this.#exchange(subject, body, headerBlock);
-    } finally {
-      this.#release();
-    }
+    return new Promise<void>((resolve) => this.#waiting.push(resolve)).then(() => this.#exchange(message));
   }
 
   /** Messages that wait for an answer, and callers that wait for room. */
@@ -121,22 +123,19 @@ export class Publisher {
     this.#closed = true;
     clearInterval(this.#sweep);
     for (const entry of this.#pending.values()) this.#giveUp(entry, 'the publisher was closed');
-    if (!this.#nc.isClosed()) this.#inbox.end();
+    this.#inbox.close();
   }
 
-  #exchange(subject: string, body: Uint8Array, headerBlock: Uint8Array | undefined): Promise<PublishOutcome> {
+  /** Owns one place in the window, which `#forget` gives back. */
+  #exchange(message: OutgoingMessage): Promise<PublishOutcome> {
     return new Promise((settle, fail) => {
-      if (this.#closed) {
-        fail(new TaskledgerError('log_unavailable', { reason: 'the publisher was closed' }));
-        return;
-      }
-      const token = this.#inbox.open((message) => this.#answered(entry, message));
+      const token = this.#inbox.newToken();
       const reply = this.#inbox.reply(token);
       const entry: Pending = {
         token,
-        subject,
-        body,
-        options: headerBlock === undefined ? { reply } : { reply, headers: prebuilt(headerBlock) },
+        message,
+        options:
+          message.headerBlock === undefined ? { reply } : { reply, headers: prebuilt(message.headerBlock) },
         settle,
         fail,
         giveUpAt: performance.now() + this.#giveUpMs,
@@ -146,7 +145,8 @@ export class Publisher {
         lastReason: 'not connected',
       };
       this.#pending.set(token, entry);
-      this.#transmit(entry);
+      if (this.#closed) this.#giveUp(entry, 'the publisher was closed');
+      else this.#transmit(entry);
     });
   }
 
@@ -155,13 +155,15 @@ export class Publisher {
     if (!this.#connected) return;
     entry.lostAt = performance.now() + this.#timeoutOf(entry.unknown);
     try {
-      this.#nc.publish(entry.subject, entry.body, entry.options);
+      this.#nc.publish(entry.message.subject, entry.message.body, entry.options);
     } catch (error) {
       this.#giveUp(entry, (error as Error).message);
     }
   }
 
-  #answered(entry: Pending, message: Msg): void {
+  #answered(token: string, message: Msg): void {
+    const entry = this.#pending.get(token);
+    if (entry === undefined) return;
     const ack = parsePubAck(message);
     if (ack.kind === 'stored') {
       this.#forget(entry);
@@ -238,7 +240,7 @@ export class Publisher {
 
   #forget(entry: Pending): void {
     this.#pending.delete(entry.token);
-    this.#inbox.close(entry.token);
+    this.#release();
   }
 
   #release(): void {
@@ -264,11 +266,17 @@ export class Publisher {
 const isTransient = (ack: Exclude<PubAck, { kind: 'stored' }>): boolean =>
   ack.kind === 'no_responders' || ack.code === KEY_IN_FLIGHT || TRANSIENT.has(ack.code);
 
-/** The bytes of a header block. */
-export function encodeHeaders(headers: Readonly<Record<string, string>>): Uint8Array {
+/** A header block as text: printable ASCII. */
+export function headerText(headers: Readonly<Record<string, string>>): string {
   let text = 'NATS/1.0\r\n';
   for (const [name, value] of Object.entries(headers)) text += `${name}: ${value}\r\n`;
-  return Buffer.from(`${text}\r\n`);
+  return `${text}\r\n`;
+}
+
+/** Header block and body share one buffer, written in one go. */
+export function encodeMessage(subject: string, headers: string, body: string): OutgoingMessage {
+  const bytes = Buffer.from(headers + body);
+  return { subject, headerBlock: bytes.subarray(0, headers.length), body: bytes.subarray(headers.length) };
 }
 
 /** The client asks a message's headers for nothing but their bytes. */

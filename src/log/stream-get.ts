@@ -34,7 +34,8 @@ const BATCH_END = 204;
 
 /** Reads of single messages, without a consumer. Throws `log_unavailable` when the stream does not answer. */
 export function openStreamGet(nc: NatsConnection, stream: string): StreamGet {
-  const inbox = new Inbox(nc);
+  const requests = new Map<string, (answer: Msg) => void>();
+  const inbox = new Inbox(nc, (token, answer) => requests.get(token)?.(answer));
   const direct = `$JS.API.DIRECT.GET.${stream}`;
   const leader = `$JS.API.STREAM.MSG.GET.${stream}`;
 
@@ -42,12 +43,13 @@ export function openStreamGet(nc: NatsConnection, stream: string): StreamGet {
   const ask = (subject: string, query: object, isLast: (answer: Msg) => boolean): Promise<Msg[]> =>
     new Promise((resolve, reject) => {
       const answers: Msg[] = [];
+      const token = inbox.newToken();
       const end = (finish: () => void): void => {
         clearTimeout(timer);
-        inbox.close(token);
+        requests.delete(token);
         finish();
       };
-      const token = inbox.open((answer) => {
+      requests.set(token, (answer) => {
         answers.push(answer);
         if (isNoResponders(answer)) end(() => reject(new Error('no responders')));
         else if (isLast(answer)) end(() => resolve(answers));
@@ -88,7 +90,8 @@ export function openStreamGet(nc: NatsConnection, stream: string): StreamGet {
     lastFromLeader: (filter) => one({ last_by_subj: filter }, 'leader'),
     at: (seq, from) => one({ seq }, from),
     close() {
-      if (!nc.isClosed()) inbox.end();
+      requests.clear();
+      inbox.close();
     },
   };
 }

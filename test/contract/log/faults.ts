@@ -98,7 +98,7 @@ export const crashes: readonly Fault[] = [
 export const leaderChanges: readonly Fault[] = [
   {
     name: 'the log changes its leader three times',
-    strike: times(3, ({ stepDown, names }) => stepDown(names.streams.tasks)),
+    strike: times(3, (ground) => ground.stepDown(ground.names.streams.tasks)),
   },
   {
     name: 'the node that leads the log is killed and comes back',

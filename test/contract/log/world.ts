@@ -61,7 +61,7 @@ export async function cluster(): Promise<World> {
       await node.restart();
       await nodes.whenReady();
     },
-    stop: nodes.stop,
+    stop: () => nodes.stop(),
   };
 }
 
