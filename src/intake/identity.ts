@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { v5 as uuidV5 } from 'uuid';
 import { UUID_PATTERN } from '../domain/names.ts';
@@ -32,6 +32,15 @@ export function taskIdOfKey(tenant: string, key: string): string {
  */
 export const taskIdOfSubmission = (tenant: string, seq: number, storedAtNanos: bigint): string =>
   uuidV5(`submission ${seq} ${storedAtNanos}`, uuidV5('submissions', namespaceOf(tenant)));
+
+/**
+ * A new task id: a UUIDv7, so that neighbours in time are neighbours in an index. Made from Node's pooled random UUIDs,
+ * 0.4 us; the uuid package's takes 2.3 us, for an order within one millisecond that nothing here needs.
+ */
+export function newTaskId(now: number): string {
+  const time = now.toString(16).padStart(12, '0');
+  return `${time.slice(0, 8)}-${time.slice(8, 12)}-7${randomUUID().slice(15)}`;
+}
 
 /**
  * What must be equal for two submissions with one key to be the same task: type and payload. `runAt`, priority and

@@ -1,10 +1,9 @@
-import { v7 as uuidV7 } from 'uuid';
 import { z } from 'zod';
 import type { Json } from '../domain/json.ts';
 import { DEFAULT_PRIORITY, NameSchema, type Priority, PrioritySchema } from '../domain/names.ts';
 import { type PolicyOverride, PolicyOverrideSchema, policyOverride } from '../domain/policy.ts';
 import type { TypeSettings } from '../registry/type-settings.ts';
-import { fingerprintOf, taskIdOfKey } from './identity.ts';
+import { fingerprintOf, newTaskId, taskIdOfKey } from './identity.ts';
 import { parseInstant } from './instants.ts';
 import { type Issue, issue } from './issue.ts';
 import { checkJson, checkText, type JsonLimits } from './json-check.ts';
@@ -82,18 +81,22 @@ export function parseSubmission(input: unknown, context: SubmissionContext): Par
   issues.push(...times.issues);
   if (!envelope.success || issues.length > 0) return { ok: false, issues };
   const { type, payload, priority, policy } = envelope.data;
+  const { tenant, fallbackId, now } = context;
   const settings = context.settingsOf(type);
+  const taskId = key.key === undefined ? (fallbackId ?? newTaskId(now)) : taskIdOfKey(tenant, key.key);
   return {
     ok: true,
     submission: {
-      ...identify(context, key.key, type, payload),
-      tenant: context.tenant,
+      taskId,
+      tenant,
       type,
       payload: payload as Json,
       priority: (priority ?? settings?.priority ?? DEFAULT_PRIORITY) as Priority,
-      policy: policyOverride({ ...settings?.policy, ...policy }),
+      policy: policyOf(settings?.policy, policy),
       runAt: times.runAt,
       deadlineAt: times.deadlineAt,
+      idempotencyKey: taskId === key.key?.toLowerCase() ? undefined : key.key,
+      fingerprint: key.key === undefined ? undefined : fingerprintOf(type, payload),
     },
   };
 }
@@ -117,21 +120,8 @@ export function givenKey(
   return { key: unfit === undefined ? key : undefined, issue: unfit };
 }
 
-function identify(
-  { tenant, fallbackId }: SubmissionContext,
-  key: string | undefined,
-  type: string,
-  payload: unknown,
-) {
-  if (key === undefined)
-    return { taskId: fallbackId ?? uuidV7(), idempotencyKey: undefined, fingerprint: undefined };
-  const taskId = taskIdOfKey(tenant, key);
-  return {
-    taskId,
-    idempotencyKey: taskId === key.toLowerCase() ? undefined : key,
-    fingerprint: fingerprintOf(type, payload),
-  };
-}
+const policyOf = (ofType: PolicyOverride | undefined, ofTask: PolicyOverride | undefined) =>
+  ofType === undefined && ofTask === undefined ? undefined : policyOverride({ ...ofType, ...ofTask });
 
 function checkObject(input: unknown): Issue | undefined {
   if (typeof input !== 'object' || input === null || Array.isArray(input))
@@ -159,24 +149,34 @@ function checkStrings({ policy }: Readonly<Record<string, unknown>>): Issue | un
   return policy === undefined ? undefined : checkJson(policy, 'policy', { maxBytes: 65_536, maxDepth: 8 });
 }
 
-function parseTimes(raw: Readonly<Record<string, unknown>>, now: number) {
+interface Times {
+  readonly issues: readonly Issue[];
+  readonly runAt?: number | undefined;
+  readonly deadlineAt?: number | undefined;
+}
+
+const NO_TIMES: Times = Object.freeze({ issues: [] });
+
+function parseTimes(raw: Readonly<Record<string, unknown>>, now: number): Times {
+  const { runAt: runAtText, delayMs, deadlineAt: deadlineText } = raw;
+  if (runAtText === undefined && delayMs === undefined && deadlineText === undefined) return NO_TIMES;
   const issues: Issue[] = [];
-  const at = (field: 'runAt' | 'deadlineAt'): number | undefined => {
-    const value = raw[field];
-    if (value === undefined) return undefined;
-    const ms = parseInstant(value);
-    if (ms === undefined) issues.push(issue('run_at_invalid', { field, value: shown(value) }));
-    return ms;
-  };
-  const deadlineAt = at('deadlineAt');
-  let runAt = at('runAt');
-  if (typeof raw['delayMs'] === 'number') {
-    if (raw['runAt'] !== undefined) issues.push(invalid('delayMs', 'Send runAt or delayMs, not both'));
-    else runAt = now + raw['delayMs'];
+  const deadlineAt = instantOf('deadlineAt', deadlineText, issues);
+  let runAt = instantOf('runAt', runAtText, issues);
+  if (typeof delayMs === 'number') {
+    if (runAtText !== undefined) issues.push(invalid('delayMs', 'Send runAt or delayMs, not both'));
+    else runAt = now + delayMs;
   }
   if (runAt !== undefined && deadlineAt !== undefined && deadlineAt <= runAt)
     issues.push(invalid('deadlineAt', 'deadlineAt must be after the time the task may run'));
   return { issues, runAt, deadlineAt };
+}
+
+function instantOf(field: string, value: unknown, issues: Issue[]): number | undefined {
+  if (value === undefined) return undefined;
+  const ms = parseInstant(value);
+  if (ms === undefined) issues.push(issue('run_at_invalid', { field, value: shown(value) }));
+  return ms;
 }
 
 const NAMES: ReadonlySet<PropertyKey> = new Set(['type', 'tenant']);
