@@ -11,8 +11,11 @@ import { TaskIndex } from './task-index.ts';
 
 /** A task due sooner than this is woken by the core alone: the server's scheduler is up to 250 ms late for such. */
 export const LOCAL_TIMER_MS = 250;
-/** How long after its due time a task waits for the server's timer before the core wakes it. */
-export const TIMER_GRACE_MS = 1_000;
+/**
+ * How long after its due time a task waits for the server's timer before the core wakes it. Long enough for a timer in
+ * calm times (1-2 ms) and some difference of clocks, short enough for bursts, in which the server is up to a second late.
+ */
+export const TIMER_GRACE_MS = 100;
 /** Dead letters and cancellations whose appends may be under way together. */
 const MAX_ENDING = 256;
 

@@ -89,6 +89,9 @@ class LogDispatcher implements Dispatcher {
   #wakeTimer: NodeJS.Timeout | undefined;
   #wakeTimerAt = Number.POSITIVE_INFINITY;
   #measuredAt = 0;
+  /** Since the last sweep. */
+  #overdue = 0;
+  #expired = 0;
   /** Types whose work consumer exists or is being made. */
   readonly #served = new Set<string>();
   /** Types whose work consumer could not be made; the next sweep tries again. */
@@ -189,8 +192,8 @@ class LogDispatcher implements Dispatcher {
 
   runOnce(): Woken {
     const woken = this.#core.advance(this.#parts.clock.now());
-    if (this.#core.phase === 'leading' && (woken.overdue > 0 || woken.expired > 0))
-      this.#parts.logger.info({ ...woken }, 'woke tasks that no timer had woken');
+    this.#overdue += woken.overdue;
+    this.#expired += woken.expired;
     this.#pump();
     return woken;
   }
@@ -269,10 +272,16 @@ class LogDispatcher implements Dispatcher {
     }
   }
 
+  /** Every second: what was missed, and what should be known of it. */
   #sweep(): void {
     for (const type of this.#unserved) this.#served.delete(type);
     this.#unserved.clear();
     this.runOnce();
+    const counts = { overdue: this.#overdue, expired: this.#expired };
+    this.#overdue = 0;
+    this.#expired = 0;
+    if (this.isLeader() && (counts.overdue > 0 || counts.expired > 0))
+      this.#parts.logger.info(counts, 'woke tasks whose timer was late, ended tasks past their deadline');
   }
 
   #measure(): void {

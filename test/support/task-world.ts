@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { NatsConnection } from '@nats-io/transport-node';
 import type { Command, CommandOf } from '../../src/domain/commands.ts';
 import type { Actor, EventKind, Recorded } from '../../src/domain/events.ts';
-import { fold, type TaskState } from '../../src/domain/task.ts';
+import { evolve, fold, type TaskState } from '../../src/domain/task.ts';
 import type { LogReader } from '../../src/log/event-log.ts';
 import { execute } from '../../src/log/handle.ts';
 import { type OpenedLog, openLog } from '../../src/log/open.ts';
@@ -31,7 +31,7 @@ export interface TaskWorld {
   connect(): Promise<{ nc: NatsConnection; log: OpenedLog }>;
   /** Appends INGESTED; the answer is the task id. */
   ingest(over?: Partial<CommandOf<'ingest'>>): Promise<string>;
-  /** Claims and ends every QUEUED event from now on; at most `concurrency` at a time. */
+  /** Claims and ends every QUEUED task; at most `concurrency` at a time. */
   work(outcomeOf?: (state: TaskState) => AttemptOutcome, concurrency?: number): Promise<Worker>;
   execute(taskId: string, build: (state: TaskState | undefined) => Command): Promise<void>;
   kindsOf(taskId: string): EventKind[];
@@ -53,6 +53,7 @@ export async function openTaskWorld(prefix: string, settings: Partial<Config> = 
   const config: Config = { ...loadConfig({}), ...settings };
   const worldNames = names(prefix);
   const closers: (() => Promise<void>)[] = [];
+  let stopping = false;
   const connect = async () => {
     const nc = await connectTestNats();
     const log = await openLog({ nc, names: worldNames, config, logger: silentLogger });
@@ -114,21 +115,29 @@ export async function openTaskWorld(prefix: string, settings: Partial<Config> = 
     },
     async work(outcomeOf = () => 'complete', concurrency = 64) {
       const actor: Actor = { kind: 'worker', id: `worker-${randomUUID()}` };
-      const queue: Recorded[] = [];
+      const states = new Map<string, TaskState>();
+      const queue: TaskState[] = [];
       let busy = 0;
       const next = (): void => {
         for (let item = queue[0]; item !== undefined && busy < concurrency; item = queue[0]) {
           queue.shift();
           busy += 1;
-          void attempt(log, item, { actor, outcomeOf }).finally(() => {
-            busy -= 1;
-            next();
-          });
+          void attempt(log, item, { actor, outcomeOf })
+            .catch((error: unknown) => {
+              // What is cut off by the end of the world is nobody's failure.
+              if (!stopping) throw error;
+            })
+            .finally(() => {
+              busy -= 1;
+              next();
+            });
         }
       };
       const reader = await follow((recorded) => {
-        if (recorded.event.kind !== 'QUEUED') return;
-        queue.push(recorded);
+        const state = evolve(states.get(recorded.event.taskId), recorded);
+        states.set(state.id, state);
+        if (state.status !== 'QUEUED') return;
+        queue.push(state);
         next();
       });
       return {
@@ -143,22 +152,21 @@ export async function openTaskWorld(prefix: string, settings: Partial<Config> = 
     stateOf: (taskId) => fold(book.get(taskId) ?? []),
     count: (kind) => [...book.values()].filter((events) => events.at(-1)?.event.kind === kind).length,
     async stop() {
+      stopping = true;
       for (const close of closers.splice(0)) await close();
     },
   };
 }
 
-/** Claims one QUEUED event and ends the attempt. Somebody else may have it: then nothing is done. */
+/** Claims a QUEUED task and ends the attempt. Somebody else may have it: then nothing is done. */
 async function attempt(
   log: OpenedLog,
-  { event, seq }: Recorded,
+  known: TaskState,
   { actor, outcomeOf }: { actor: Actor; outcomeOf: (state: TaskState) => AttemptOutcome },
 ): Promise<void> {
-  const at = { tenant: event.tenant, taskId: event.taskId };
+  const at = { tenant: known.tenant, taskId: known.id };
   const meta = () => ({ eventId: randomUUID(), at: Date.now(), actor });
-  const read = await log.readState(at.tenant, at.taskId, seq);
-  if (read === undefined || read.seq !== seq) return;
-  const claimed = await execute(log, { ...at, known: read }, () => ({ ...meta(), kind: 'claim' }));
+  const claimed = await execute(log, { ...at, known }, () => ({ ...meta(), kind: 'claim' }));
   if (!claimed.ok) return;
   const { attempt: number } = claimed.value.state;
   const outcome = outcomeOf(claimed.value.state);

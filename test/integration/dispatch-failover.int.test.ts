@@ -1,0 +1,218 @@
+import { jetstreamManager } from '@nats-io/jetstream';
+import { afterEach, describe, expect, it } from 'vitest';
+import { createDispatcher, type DispatcherParts } from '../../src/dispatch/dispatcher.ts';
+import type { Recorded } from '../../src/domain/events.ts';
+import { createLogger } from '../../src/observe/log.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import type { Config } from '../../src/platform/config.ts';
+import { eventually } from '../support/eventually.ts';
+import { testNamespace } from '../support/servers.ts';
+import { openTaskWorld, type TaskWorld, TYPE } from '../support/task-world.ts';
+
+const logger = createLogger({ logLevel: 'error' });
+const LEASE_MS = 1_500;
+let worlds = 0;
+const stops: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const stop of stops.splice(0).reverse()) await stop();
+});
+
+async function setup(settings: Partial<Config> = {}) {
+  worlds += 1;
+  const prefix = testNamespace(import.meta.url).replace(/_$/, `${worlds}_`);
+  const world = await openTaskWorld(prefix, { leaderLeaseMs: LEASE_MS, ...settings });
+  stops.push(() => world.stop());
+  return world;
+}
+
+/** A dispatcher on a connection of its own, started. `kill` cuts it off without a word, as the death of its process would. */
+async function dispatch(world: TaskWorld, over: Partial<DispatcherParts['config']> = {}) {
+  const { nc, log } = await world.connect();
+  const config = { ...world.config, ...over };
+  const dispatcher = createDispatcher({ nc, log, names: world.names, config, clock: systemClock, logger });
+  stops.push(() => dispatcher.stop());
+  await dispatcher.start();
+  return { dispatcher, kill: () => nc.close() };
+}
+
+const ingestMany = (world: TaskWorld, count: number, over: Parameters<TaskWorld['ingest']>[0] = {}) =>
+  Promise.all(Array.from({ length: count }, () => world.ingest(over)));
+
+const untilCompleted = (world: TaskWorld, count: number) =>
+  eventually(() => expect(world.count('COMPLETED')).toBe(count), { timeoutMs: 40_000 });
+
+function expectQueuedOncePerAttempt(world: TaskWorld): void {
+  for (const [id, events] of world.book) {
+    const kinds = events.map(({ event }) => event.kind);
+    const queued = kinds.filter((kind) => kind === 'QUEUED').length;
+    expect({ id, queued }).toEqual({ id, queued: kinds.filter((kind) => kind === 'CLAIMED').length });
+  }
+}
+
+const firstQueuedAfter = (world: TaskWorld, seq: number): Recorded | undefined =>
+  [...world.book.values()]
+    .flat()
+    .filter((recorded) => recorded.event.kind === 'QUEUED' && recorded.seq > seq)
+    .sort((one, other) => one.seq - other.seq)[0];
+
+const lastQueued = (world: TaskWorld): Recorded | undefined =>
+  [...world.book.values()]
+    .flat()
+    .filter(({ event }) => event.kind === 'QUEUED')
+    .sort((one, other) => other.seq - one.seq)[0];
+
+describe('failover of the dispatcher', () => {
+  it('rebuilds from the log after a restart in the middle, and finishes everything once', async () => {
+    const world = await setup();
+    await world.work(({ attempt, id }) => (attempt === 1 && id.startsWith('0') ? 'fail' : 'complete'));
+    const first = await dispatch(world);
+    const ids = await ingestMany(world, 1_000, { policy: { backoff: { kind: 'fixed', baseMs: 300 } } });
+    await eventually(() => expect(world.count('COMPLETED')).toBeGreaterThan(100));
+    await first.dispatcher.stop();
+    const more = await ingestMany(world, 200);
+    await dispatch(world);
+    await untilCompleted(world, ids.length + more.length);
+    expectQueuedOncePerAttempt(world);
+  });
+
+  it('hands over to a hot standby in well under a second when it is stopped', async () => {
+    const world = await setup({ readyWindowMin: 5, readyWindowMax: 5 });
+    const first = await dispatch(world);
+    await first.dispatcher.whenLeader();
+    const second = await dispatch(world);
+    await ingestMany(world, 200);
+    await eventually(() => expect(world.count('QUEUED')).toBe(5));
+    expect(second.dispatcher.isLeader()).toBe(false);
+    const before = lastQueued(world)?.seq ?? 0;
+    const stoppedAt = Date.now();
+    const leading = second.dispatcher.whenLeader();
+    await first.dispatcher.stop();
+    await leading;
+    await world.work();
+    await world.ingest();
+    await eventually(() => expect(firstQueuedAfter(world, before)).toBeDefined());
+    const gapMs = (firstQueuedAfter(world, before)?.storedAt ?? 0) - stoppedAt;
+    console.log(`planned handover: first new QUEUED after ${gapMs} ms`);
+    expect(gapMs).toBeLessThan(1_000);
+  });
+
+  it('takes over after the lease when the leader dies without a word', async () => {
+    const world = await setup();
+    await world.work();
+    const first = await dispatch(world);
+    await first.dispatcher.whenLeader();
+    const second = await dispatch(world);
+    await ingestMany(world, 50);
+    await untilCompleted(world, 50);
+    const diedAt = performance.now();
+    await first.kill();
+    await world.ingest();
+    await second.dispatcher.whenLeader();
+    const tookMs = performance.now() - diedAt;
+    console.log(`takeover after a death: ${Math.round(tookMs)} ms with a lease of ${LEASE_MS} ms`);
+    expect(tookMs).toBeLessThan(2 * LEASE_MS);
+    await untilCompleted(world, 51);
+    await eventually(() => expect(first.dispatcher.isLeader()).toBe(false));
+  });
+
+  it('does not let a standby decide', async () => {
+    const world = await setup();
+    const first = await dispatch(world);
+    await first.dispatcher.whenLeader();
+    const second = await dispatch(world);
+    await world.work();
+    await ingestMany(world, 100);
+    await untilCompleted(world, 100);
+    await eventually(() =>
+      expect(second.dispatcher.stats().position).toBe(first.dispatcher.stats().position),
+    );
+    expect(second.dispatcher.stats()).toMatchObject({
+      phase: 'following',
+      liveTasks: 0,
+      appends: { queued: 0, conflicts: 0 },
+    });
+  });
+
+  it('doubles nothing when two dispatchers lead at once', async () => {
+    const world = await setup();
+    await world.work(({ attempt, id }) => (attempt === 1 && id < '4' ? 'fail' : 'complete'));
+    // Different groups: both lead, and both decide about every task.
+    const one = await dispatch(world, { dispatchGroup: 'one' });
+    const other = await dispatch(world, { dispatchGroup: 'other' });
+    await Promise.all([one.dispatcher.whenLeader(), other.dispatcher.whenLeader()]);
+    await ingestMany(world, 1_000, { policy: { backoff: { kind: 'fixed', baseMs: 200 } } });
+    await untilCompleted(world, 1_000);
+    expectQueuedOncePerAttempt(world);
+    const [a, b] = [one.dispatcher.stats().appends, other.dispatcher.stats().appends];
+    console.log(`two leaders: ${a.queued} + ${b.queued} queued, ${a.conflicts} + ${b.conflicts} conflicts`);
+    expect(a.conflicts + b.conflicts).toBeGreaterThan(0);
+  });
+});
+
+describe('delays', () => {
+  it('runs a task at its runAt, not before and less than 300 ms after', async () => {
+    const world = await setup();
+    const { dispatcher } = await dispatch(world);
+    await dispatcher.whenLeader();
+    const dueAts = [50, 400, 900, 1_500].map((delayMs) => Date.now() + delayMs);
+    const ids = await Promise.all(dueAts.map((runAt) => world.ingest({ runAt })));
+    await eventually(() => expect(world.count('QUEUED')).toBe(ids.length));
+    for (const [index, id] of ids.entries()) {
+      const lateMs = (world.book.get(id)?.[1]?.storedAt ?? 0) - (dueAts[index] ?? 0);
+      expect(lateMs).toBeGreaterThanOrEqual(-2);
+      expect(lateMs).toBeLessThan(300);
+    }
+    expect(dispatcher.stats().timers).toMatchObject({ set: 3, failed: 0 });
+  });
+
+  it('loses and doubles none of 2 000 tasks due in the same second', async () => {
+    const world = await setup();
+    const { dispatcher } = await dispatch(world);
+    await dispatcher.whenLeader();
+    await world.work();
+    const base = Date.now() + 4_000;
+    await Promise.all(Array.from({ length: 2_000 }, (_, n) => world.ingest({ runAt: base + (n % 1_000) })));
+    const storedBy = Date.now();
+    expect(storedBy).toBeLessThan(base);
+    await untilCompleted(world, 2_000);
+    expectQueuedOncePerAttempt(world);
+    const lateMs = [...world.book.values()]
+      .map((events) => (events[1]?.storedAt ?? 0) - dueAtOf(events[0]))
+      .sort((a, b) => a - b);
+    const { fired, set } = dispatcher.stats().timers;
+    console.log(
+      `2000 due in one second: p50 ${lateMs[1_000]} ms, max ${lateMs.at(-1)} ms late, ${set} timers set, ${fired} fired`,
+    );
+    expect(lateMs[0]).toBeGreaterThanOrEqual(-2);
+  });
+
+  it('queues a due task although its timer never fires', async () => {
+    const world = await setup();
+    const { dispatcher } = await dispatch(world);
+    await dispatcher.whenLeader();
+    const id = await world.ingest({ runAt: Date.now() + 1_000 });
+    await eventually(() => expect(dispatcher.stats().timers.set).toBe(1));
+    await (await jetstreamManager(world.nc)).streams.purge(world.names.streams.timers);
+    await eventually(() => expect(world.kindsOf(id).at(-1)).toBe('QUEUED'));
+    expect(dispatcher.stats().timers.fired).toBe(0);
+  });
+
+  it('keeps a delay over a restart', async () => {
+    const world = await setup();
+    const first = await dispatch(world);
+    await first.dispatcher.whenLeader();
+    const runAt = Date.now() + 1_500;
+    const id = await world.ingest({ runAt });
+    await eventually(() => expect(first.dispatcher.stats().types[TYPE]?.delayed).toBe(1));
+    await first.dispatcher.stop();
+    await dispatch(world);
+    await eventually(() => expect(world.kindsOf(id).at(-1)).toBe('QUEUED'));
+    const lateMs = (world.book.get(id)?.[1]?.storedAt ?? 0) - runAt;
+    expect(lateMs).toBeGreaterThanOrEqual(-2);
+    expect(lateMs).toBeLessThan(300);
+  });
+});
+
+const dueAtOf = (recorded: Recorded | undefined): number =>
+  recorded?.event.kind === 'INGESTED' ? (recorded.event.data.runAt ?? 0) : Number.NaN;
