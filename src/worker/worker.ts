@@ -252,7 +252,10 @@ class TaskWorker implements Worker {
       stream: names.streams.tasks,
       consumer: names.workConsumer(type),
       type,
-      onDelivery: (delivery) => this.#admission.offer(delivery),
+      onDelivery: (delivery) => {
+        this.#admission.offer(delivery);
+        this.#running?.source.topUp();
+      },
       onSettled: () => this.#running?.source.topUp(),
       recreate: async () => {
         await ensureConsumers({ nc, names, ackWaitMs, config, logger }, [type]);

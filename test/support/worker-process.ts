@@ -1,0 +1,59 @@
+/**
+ * A worker in a process of its own, for tests of what becomes of attempts when their process misbehaves. Its argument
+ * is JSON: options of createWorker. What a task does is said by its payload: `{ "do": "<name below>", "ms": n }`.
+ */
+import { createWorker, type HandlerContext } from '../../src/index.ts';
+import { createLogger } from '../../src/observe/log.ts';
+import { TYPE } from './task-world.ts';
+
+interface Wish {
+  readonly do: string;
+  readonly ms?: number;
+}
+
+const say = (line: string): void => console.log(line);
+const wait = (ms = 0): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+const deeds: Record<string, (ms: number | undefined, context: HandlerContext) => unknown> = {
+  echo: (ms) => ms ?? null,
+  wait: async (ms) => {
+    await wait(ms);
+    return 'waited';
+  },
+  block: (ms = 0) => {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+    return 'unblocked';
+  },
+  exit: (code = 3) => process.exit(code),
+  'reject-after-return': () => {
+    setImmediate(() => void Promise.reject(new Error('stray')));
+    return 'returned';
+  },
+  'throw-after-return': () => {
+    setImmediate(() => {
+      throw new Error('uncaught');
+    });
+    return wait(10_000);
+  },
+};
+
+const worker = createWorker({
+  ...JSON.parse(process.argv[2] ?? '{}'),
+  logger: createLogger({ logLevel: 'silent' }),
+  types: {
+    [TYPE]: (context: HandlerContext) => {
+      const wish = context.payload as unknown as Wish;
+      say(`started ${context.task.id} ${context.attempt}`);
+      return deeds[wish.do]?.(wish.ms, context);
+    },
+  },
+  hooks: {
+    completed: ({ task }: { task: { id: string } }) => say(`completed ${task.id}`),
+    lost: ({ task, cause }: { task: { id: string }; cause: string }) => say(`lost ${task.id} ${cause}`),
+    released: ({ task }: { task: { id: string } }) => say(`released ${task.id}`),
+    strayRejection: (reason: unknown) => say(`stray ${String(reason)}`),
+  },
+});
+process.once('SIGTERM', () => void worker.stop().then(() => process.exit(0)));
+await worker.start();
+say(`ready ${worker.id}`);
