@@ -3,6 +3,7 @@ import { testNamespace } from '../support/servers.ts';
 import { crashes, faultsDoNoHarm, leaderChanges } from './log/faults.ts';
 import { lostAnswersDoNoHarm } from './log/lost-answers.ts';
 import { racesAreWonOnce } from './log/races.ts';
+import { anyTwoWritersLeaveALegalHistory } from './log/random-writers.ts';
 import { readingIsComplete } from './log/reading.ts';
 import { streamsAreMade } from './log/streams.ts';
 import { cluster, type Ground, ownServer, prepare, sharedServer, type World } from './log/world.ts';
@@ -30,6 +31,7 @@ describe.each([
     namespace,
   );
   racesAreWonOnce(() => ground);
+  anyTwoWritersLeaveALegalHistory(() => ground);
   lostAnswersDoNoHarm(() => ground);
   readingIsComplete(() => world, namespace);
   // A server that others share is not killed: there the faults strike one of its own.

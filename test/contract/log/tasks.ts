@@ -18,6 +18,11 @@ type Step = Command['kind'];
 /** What a writer does: a command, or a failure that no retry can mend. */
 export type Move = Step | 'fail_for_good';
 
+export const MOVES: readonly Move[] = [
+  ...(['ingest', 'reject', 'queue', 'claim', 'start', 'complete', 'fail', 'fail_for_good', 'lose'] as const),
+  ...(['dead_letter', 'request_cancel', 'cancel', 'replay', 'carry'] as const),
+];
+
 /** A command that is legal in every state where its kind is. */
 function command(kind: Step, taskId: string, state: TaskState | undefined): Command {
   const meta = {
@@ -52,7 +57,8 @@ function command(kind: Step, taskId: string, state: TaskState | undefined): Comm
   }
 }
 
-const commandOf = (move: Move, taskId: string, state: TaskState | undefined): Command =>
+/** The command that a writer sends for a move, whether or not it is legal in the state. */
+export const commandOf = (move: Move, taskId: string, state: TaskState | undefined): Command =>
   move === 'fail_for_good'
     ? { ...(command('fail', taskId, state) as CommandOf<'fail'>), final: 'not_retryable' }
     : command(move, taskId, state);
