@@ -14,7 +14,6 @@ export interface ChildSpec {
 
 export interface ChildrenOptions {
   readonly cwd: string;
-  /** Started in this order and stopped in the reverse. */
   readonly specs: readonly ChildSpec[];
   readonly print: (line: string) => void;
   readonly colour: boolean;
@@ -36,8 +35,8 @@ const CRASH_WINDOW_MS = 60_000;
 const RESTART_PAUSE_MS = 1_000;
 
 /**
- * Runs Node processes of the project side by side. Each has a session of its own, so Ctrl+C reaches us alone and we
- * stop them in order; a watchdog ends them should we be killed.
+ * Runs Node processes of the project side by side, without an order among them. Each has a process group of its own,
+ * so Ctrl+C reaches us alone and we decide when they stop; a watchdog ends them should we be killed.
  */
 export function startChildren({ cwd, specs, print, colour, onGivenUp }: ChildrenOptions): Children {
   const width = Math.max(...specs.map(({ name }) => name.length));
@@ -52,7 +51,7 @@ export function startChildren({ cwd, specs, print, colour, onGivenUp }: Children
   );
   for (const child of children) child.start();
   const stop = async (): Promise<void> => {
-    for (const child of [...children].reverse()) await child.stop();
+    await Promise.all(children.map((child) => child.stop()));
   };
   return {
     stop,

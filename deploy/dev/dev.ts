@@ -17,7 +17,7 @@ import { watchSources } from './watch.ts';
 
 const { values: options } = parseArgs({
   options: {
-    /** The demo whose workers run: see processes.ts. */
+    /** The demo that runs: see src/demo; `none` for none. */
     demo: { type: 'string' },
     /** Restart the program when sources change. */
     watch: { type: 'boolean', default: false },
@@ -61,7 +61,7 @@ process.exitCode = await runSession(async (session) => {
         cwd: ROOT,
         specs: specs.map((spec) => ({
           ...spec,
-          env: { ...env, TASKLEDGER_URL: url, TASKLEDGER_API_KEY: key, ...spec.env },
+          env: { ...env, TASKLEDGER_URL: url, TASKLEDGER_KEY: key, ...spec.env },
         })),
         print,
         colour: process.stdout.isTTY,

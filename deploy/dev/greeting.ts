@@ -32,8 +32,11 @@ export interface Greeting {
   readonly natsUrl: string;
   readonly databaseUrl: string;
   readonly dataDir: string;
-  /** What the demo does, and the task type to try. */
-  readonly note: { readonly text: string; readonly type: string; readonly payload: object };
+  /** What the demo does, and a task to try. */
+  readonly note: {
+    readonly text: string;
+    readonly sample: { readonly type: string; readonly payload: unknown };
+  };
 }
 
 export const banner = ({ url, key, natsUrl, databaseUrl, dataDir, note }: Greeting): string => `
@@ -50,7 +53,7 @@ export const banner = ({ url, key, natsUrl, databaseUrl, dataDir, note }: Greeti
   Submit a task of your own:
 
     curl -s ${url}/v1/tasks -H 'authorization: Bearer ${key}' \\
-      -H 'content-type: application/json' -d '${JSON.stringify({ type: note.type, payload: note.payload })}'
+      -H 'content-type: application/json' -d '${JSON.stringify({ type: note.sample.type, payload: note.sample.payload })}'
 
   Ctrl+C stops everything.
 `;

@@ -11,8 +11,10 @@ const print = (line: string): void => console.log(line);
 
 process.exitCode = await runSession(async (session) => {
   await session.start(() => lockFolder(join(dir, 'session.json')));
-  const specs = ['first', 'second'].map((name) => ({ name, args: ['-e', script], env: process.env }));
-  await session.start(async () =>
-    startChildren({ cwd: dir, specs, print, colour: false, onGivenUp: session.fail }),
-  );
+  for (const name of ['first', 'second']) {
+    const specs = [{ name, args: ['-e', script], env: process.env }];
+    await session.start(async () =>
+      startChildren({ cwd: dir, specs, print, colour: false, onGivenUp: session.fail }),
+    );
+  }
 }, print);
