@@ -34,7 +34,9 @@ export const startLoadWorker = (nodeArgs: readonly string[] = []): LoadWorker =>
 function startLoad<Calls>(name: 'producer' | 'worker', nodeArgs: readonly string[]): LoadProcess<Calls> {
   const child = fork(builtLoad(name), [], {
     execArgv: [...nodeArgs],
-    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    // Stdout is for figures alone.
+    stdio: ['ignore', process.stderr, process.stderr, 'ipc'],
+    env: { PATH: process.env['PATH'] ?? '', TASKLEDGER_LOG_LEVEL: 'warn' },
   });
   const { pid } = child;
   if (pid === undefined) throw new Error(`the ${name} could not be started`);

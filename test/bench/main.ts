@@ -6,13 +6,14 @@ import { folderText } from './cpu-profile.ts';
 import { describeMachine, type Figure, figureTable } from './figure.ts';
 import { drain } from './figures/drain.ts';
 import { latency } from './figures/latency.ts';
+import { projection } from './figures/projection.ts';
 import { submitMeasurements } from './figures/submit.ts';
 import { sustained } from './figures/sustained.ts';
 import { type Bench, type BenchSettings, type Measurement, openLoads } from './measurement.ts';
 import { parseLayout, prepareStands, type Stands } from './stand.ts';
 
 /** `npm run bench`: the built product on servers of its own; one JSON line a figure on stdout, all else on stderr. */
-const measurements: readonly Measurement[] = [...submitMeasurements, drain, sustained, latency];
+const measurements: readonly Measurement[] = [...submitMeasurements, drain, sustained, latency, projection];
 
 const { values: args } = parseArgs({
   options: {
@@ -23,7 +24,7 @@ const { values: args } = parseArgs({
     concurrency: { type: 'string', default: '100' },
     via: { type: 'string', default: 'log' },
     set: { type: 'string', multiple: true, default: [] },
-    profile: { type: 'string' },
+    profile: { type: 'string', multiple: true, default: [] },
     help: { type: 'boolean', default: false },
   },
 });
@@ -36,7 +37,7 @@ const HELP = `npm run bench -- [options]
   --workers N           worker processes (${args.workers}), of --concurrency N (${args.concurrency}) each
   --via log|http        how sustained and latency submit (${args.via})
   --set NAME=VALUE      a setting of the product, as its environment variable
-  --profile PART        CPU profile of a part: a role of the layout, submitter or worker; summary on stderr
+  --profile PART        CPU profile of a part, summarised on stderr: a role of the layout, submitter or worker (may be repeated)
 
 Measurements:
 ${measurements.map(({ name, about }) => `  ${name.padEnd(20)}  ${about}`).join('\n')}`;
@@ -67,7 +68,13 @@ function selected(): readonly Measurement[] {
 }
 
 const profileFolder = fileURLToPath(new URL(`../../.taskledger/profiles/${Date.now()}`, import.meta.url));
-const PROFILE_ARGS = ['--cpu-prof', '--cpu-prof-interval=500', `--cpu-prof-dir=${profileFolder}`];
+const profileArgs = (part: string): readonly string[] => [
+  '--cpu-prof',
+  '--cpu-prof-interval=500',
+  `--cpu-prof-dir=${profileFolder}`,
+  `--cpu-prof-name=${part}-${++profiles}.cpuprofile`,
+];
+let profiles = 0;
 
 async function measure(
   stands: Stands,
@@ -76,9 +83,9 @@ async function measure(
   take: (figure: Figure) => void,
 ): Promise<void> {
   const nodeArgs = (part: string): readonly string[] =>
-    args.profile !== undefined && part.split('+').includes(args.profile) ? PROFILE_ARGS : [];
+    part.split('+').some((role) => args.profile.includes(role)) ? profileArgs(part) : [];
   const stand = await stands.open({
-    layout: parseLayout(settings.layout),
+    layout: measurement.layout ?? parseLayout(settings.layout),
     nodeArgs,
     settings: Object.fromEntries(
       args.set.map((pair) => [pair.split('=')[0] ?? '', pair.slice(pair.indexOf('=') + 1)]),
@@ -127,7 +134,7 @@ async function main(): Promise<void> {
   const settings = readSettings();
   const chosen = selected();
   await buildLoad();
-  if (args.profile !== undefined) await mkdir(profileFolder, { recursive: true });
+  if (args.profile.length > 0) await mkdir(profileFolder, { recursive: true });
   const stands = await prepareStands(log);
   const figures: Figure[] = [];
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
@@ -156,7 +163,7 @@ async function main(): Promise<void> {
   } finally {
     await stands.close();
   }
-  if (args.profile !== undefined) console.error(await folderText(profileFolder));
+  if (args.profile.length > 0) console.error(await folderText(profileFolder));
   console.error(`\n${figureTable(figures)}`);
 }
 

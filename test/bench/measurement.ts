@@ -2,7 +2,7 @@ import type { Parameter } from './figure.ts';
 import type { Target } from './load/messages.ts';
 import { type LoadWorker, type Producer, startLoadWorker, startProducer } from './load-process.ts';
 import type { Parts } from './meter.ts';
-import { BENCH_TENANT, BENCH_TYPE, type Stand } from './stand.ts';
+import { BENCH_TENANT, BENCH_TYPE, type Layout, type Stand } from './stand.ts';
 
 export interface BenchSettings {
   /** Length of a timed window. */
@@ -30,6 +30,8 @@ export interface Bench {
 export interface Measurement {
   readonly name: string;
   readonly about: string;
+  /** When it is not the one asked for. */
+  readonly layout?: Layout;
   run(bench: Bench): Promise<void>;
 }
 

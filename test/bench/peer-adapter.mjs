@@ -4,6 +4,8 @@ import { readFileSync } from 'node:fs';
 
 const root = new URL('../../', import.meta.url);
 const { version } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'));
+/** The harness submits without a bound. */
+const NO_LIMIT = 100_000_000;
 const TENANTS = ['main', 'a', 'b'];
 
 export const meta = {
@@ -72,7 +74,7 @@ function producer(createSubmitter, { natsUrl, apiUrl, apiKey }) {
     const name = nameOf(tenant);
     const known = submitters.get(name);
     if (known !== undefined) return known;
-    const opening = createSubmitter({ nats: natsUrl, tenant: name });
+    const opening = createSubmitter({ nats: natsUrl, tenant: name, config: { maxBacklog: NO_LIMIT } });
     submitters.set(name, opening);
     return opening;
   };
@@ -112,16 +114,11 @@ function worker(createWorker, { natsUrl }) {
     async start() {},
     async work(handler, concurrency, { lanes, onComplete }) {
       const perLane = Math.max(1, Math.floor(concurrency / lanes.length));
-      const types = Object.fromEntries(
-        lanes.map((lane) => [
-          nameOf(lane),
-          { handler: ({ payload }) => handler(payload), concurrency: perLane },
-        ]),
-      );
+      const forEachLane = (value) => Object.fromEntries(lanes.map((lane) => [nameOf(lane), value]));
       const working = createWorker({
         nats: natsUrl,
-        types,
-        concurrency,
+        types: forEachLane(({ payload }) => handler(payload)),
+        concurrency: lanes.length === 1 ? concurrency : forEachLane(perLane),
         hooks: { completed: ({ payload }) => onComplete(payload) },
       });
       workers.push(working);

@@ -13,8 +13,11 @@ export interface Submission {
 export const openSubmission = (target: Target): Promise<Submission> | Submission =>
   target.via === 'http' ? overHttp(target) : straightToLog(target);
 
+/** Backpressure is a figure of its own: none of these is about it. */
+const NO_LIMIT = 100_000_000;
+
 async function straightToLog({ natsUrl, tenant, type }: Target): Promise<Submission> {
-  const submitter = await createSubmitter({ nats: natsUrl, tenant });
+  const submitter = await createSubmitter({ nats: natsUrl, tenant, config: { maxBacklog: NO_LIMIT } });
   return {
     async one(payload) {
       const outcome = await submitter.submit({ type, payload });
