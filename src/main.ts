@@ -88,28 +88,23 @@ async function apiRole({ config, nc, names, log, logger }: Parts): Promise<Servi
     logger,
     limitOf: (type) => registry.types.get(type)?.maxBacklog ?? config.maxBacklog,
   });
-  const submissions = (via: string) =>
-    createIntake({
-      log,
-      types: registry.types,
-      config,
-      clock,
-      backlog,
-      observe: (outcome, ms) => metrics.submission(via, outcome, ms),
-    });
+  const observe = (via: string) => (outcome: string, ms: number) => metrics.submission(via, outcome, ms);
+  const intake = { log, types: registry.types, config, clock, backlog };
   const gateway = createGateway({
     nc,
     names,
-    intake: submissions('nats'),
+    intake: createIntake(intake),
     backlog,
     tenants: registry.tenants,
     logger,
+    // The gateway sees outcomes that intake does not: misaddressed and deferred messages.
+    observe: observe('nats'),
   });
   const pool = createPool(config, 'taskledger api');
   const query = createQuery({ pool, nc, names, logger });
   const http = await createHttpServer({
     config,
-    intake: submissions('http'),
+    intake: createIntake({ ...intake, observe: observe('http') }),
     registry,
     query,
     log,

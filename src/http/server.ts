@@ -55,14 +55,16 @@ export async function createHttpServer(parts: HttpParts): Promise<HttpServer> {
 
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id);
-    if (closing) {
-      reply.header('connection', 'close');
-      throw new TaskledgerError('shutting_down');
-    }
+    if (closing) throw new TaskledgerError('shutting_down');
     const { scope } = request.routeOptions.config;
     if (scope === undefined) return;
     request.identity = authenticate(request, registry.keys, scope);
     limit(request.identity.id, reply);
+  });
+  app.addHook('onSend', (_request, reply, payload, done) => {
+    // A connection that is kept alive would hold up the stop until it times out.
+    if (closing) reply.header('connection', 'close');
+    done(null, payload);
   });
   app.addHook('onResponse', async (request, reply) => {
     metrics.request(request.method, request.routeOptions.url ?? 'none', reply.statusCode, reply.elapsedTime);

@@ -1,3 +1,4 @@
+import type { NatsConnection } from '@nats-io/transport-node';
 import { createHealth } from '../../src/http/health.ts';
 import type { HttpParts } from '../../src/http/parts.ts';
 import { createHttpServer, type HttpServer } from '../../src/http/server.ts';
@@ -5,7 +6,7 @@ import { createBacklog } from '../../src/intake/backlog.ts';
 import { createIntake } from '../../src/intake/intake.ts';
 import { openLog } from '../../src/log/open.ts';
 import { ensureStreams } from '../../src/log/streams.ts';
-import { names } from '../../src/log/subjects.ts';
+import { type Names, names } from '../../src/log/subjects.ts';
 import { silentLogger } from '../../src/observe/log.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -19,9 +20,8 @@ export async function startApi(
   fileUrl: string,
   {
     config: overrides = {},
-    query = absentQuery,
-    wrap = (parts) => parts,
-  }: { config?: Partial<Config>; query?: Query; wrap?: (parts: HttpParts) => HttpParts } = {},
+    queryOn = () => absentQuery,
+  }: { config?: Partial<Config>; queryOn?: (nc: NatsConnection, names: Names) => Query } = {},
 ) {
   const config: Config = {
     ...loadConfig({ NATS_URL: testNatsUrl(), TASKLEDGER_PREFIX: testNamespace(fileUrl) }),
@@ -45,9 +45,17 @@ export async function startApi(
   });
   await backlog.start();
   const metrics = createMetrics();
-  const intake = createIntake({ log, types: registry.types, config, clock, backlog });
+  const intake = createIntake({
+    log,
+    types: registry.types,
+    config,
+    clock,
+    backlog,
+    observe: (outcome, ms) => metrics.submission('http', outcome, ms),
+  });
+  const query = queryOn(nc, subjects);
   const health = createHealth({ nc, names: subjects, query });
-  const parts = wrap({ config, intake, registry, query, log, health, backlog, metrics, clock, logger });
+  const parts: HttpParts = { config, intake, registry, query, log, health, backlog, metrics, clock, logger };
   const http = await createHttpServer(parts);
   for (const name of ['acme', 'zeta'])
     await registry.tenants.put({ name, createdAt: new Date().toISOString() });
