@@ -64,7 +64,7 @@ test('Ctrl+C reaches the session alone, which stops its processes in the reverse
   await allGone(pids);
   expect(session.lines.filter((line) => /stopping|SIGINT/.test(line))).toEqual([
     'second │ stopping',
-    'first  │ stopping',
+    'first │ stopping',
   ]);
 });
 
