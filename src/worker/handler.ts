@@ -35,7 +35,7 @@ export interface HandlerContext<P = Json> {
    */
   readonly idempotencyKey: string;
   /** Shows JSON progress in the worker registry. Leases are renewed without it; it extends nothing. */
-  heartbeat(progress?: Json): void;
+  readonly heartbeat: (progress?: Json) => void;
 }
 
 /** Returns a JSON result, or nothing. A throw is a failed attempt; NotRetryable makes it the last one. */

@@ -21,8 +21,7 @@ export interface WorkerOptions {
   /** Like TASKLEDGER_PREFIX. */
   readonly prefix?: string;
   /** What to run, by task type: a handler, or `defineTask(...).handle(fn)`. */
-  // biome-ignore lint/suspicious/noExplicitAny: a handler of any payload type fits; its own definition checks it
-  readonly types: Readonly<Record<string, Handler<any> | TypedHandler>>;
+  readonly types: Readonly<Record<string, Handler | TypedHandler>>;
   /** Attempts at once: over all types (default 10), or by type (then the total is their sum). */
   readonly concurrency?: number | Readonly<Record<string, number>>;
   /** A lease that is not renewed for this long is lost. Default: what the types' shared consumers have, else the configuration. */
@@ -101,7 +100,9 @@ export function planOf(options: WorkerOptions): WorkerPlan {
     connection,
     leaseNats: { ...leaseNats, ...settingsOf(options.leaseNats) },
     runnables: new Map(
-      Object.entries(options.types).map(([type, handler]) => [type, runnable(handler)] as const),
+      Object.entries(options.types).map(
+        ([type, handler]) => [type, runnable(handler as Handler<never> | TypedHandler)] as const,
+      ),
     ),
     ...concurrencyOf(options.concurrency ?? DEFAULT_CONCURRENCY, types),
     ackWaitMs: options.ackWaitMs,

@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { carry, claim, complete, given, ingest, lose, queue, start } from '../../test/support/life.ts';
+import type { Command } from '../domain/commands.ts';
 import type { EventOf, Recorded } from '../domain/events.ts';
 import { type Holder, judge, Sightings } from './redelivery.ts';
 import type { WorkerEntry } from './worker-entry.ts';
 
 const waiting = [ingest(), queue()];
 const queued = given(...waiting).events[1] as Recorded<EventOf<'QUEUED'>>;
-const judged = (commands: Parameters<typeof given>, holder?: Holder) =>
+const judged = (commands: readonly Command[], holder?: Holder) =>
   judge(given(...commands).state, queued, holder).kind;
 const other = (standing: 'reports' | 'silent' | 'gone'): Holder => ({ kind: 'other', standing });
 

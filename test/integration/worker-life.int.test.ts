@@ -112,11 +112,15 @@ describe('an attempt', () => {
 
   const circular: Record<string, unknown> = {};
   circular['self'] = circular;
-  const brokenThenable = Object.defineProperty({}, 'then', {
-    get() {
-      throw new Error('then');
+  const brokenThenable = new Proxy(
+    {},
+    {
+      get(_target, key) {
+        if (key === 'then') throw new Error('then');
+        return undefined;
+      },
     },
-  });
+  );
   test.each<[string, () => unknown, string, object]>([
     [
       'throws a non-Error',
@@ -426,7 +430,7 @@ describe('a worker', () => {
           throw new Error('hook');
         },
         completed: ({ result, task }) => {
-          told.push(`completed ${task.type} ${String(result)}`);
+          told.push(`completed ${task.type} ${JSON.stringify(result)}`);
         },
       },
     });
