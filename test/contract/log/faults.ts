@@ -10,8 +10,12 @@ const LIFE: readonly Move[] = ['ingest', 'queue', 'claim', 'start', 'complete'];
 
 export interface Fault {
   readonly name: string;
+  readonly strikes: number;
   readonly strike: (ground: Ground) => Promise<void>;
 }
+
+/** Events read between two strikes: each hits a reader in full flow. */
+const BETWEEN = 300;
 
 /** Nothing is lost and nothing doubled while the fault strikes in the middle of appends and reads. */
 export function faultsDoNoHarm(
@@ -28,7 +32,7 @@ export function faultsDoNoHarm(
 
     test.each(faults)(
       '$name: every task is complete, and readers see every event once, in order',
-      async ({ strike }) => {
+      async ({ strike, strikes }) => {
         const ground = await prepare(world, namespace);
         const log = await ground.open();
         const seen: Recorded[] = [];
@@ -46,18 +50,23 @@ export function faultsDoNoHarm(
         await reader.start();
 
         let striking = true;
-        const struck = strike(ground).finally(() => {
+        const strikeAll = async (): Promise<void> => {
+          for (let n = 0; n < strikes; n += 1) {
+            await reader.whenReached(reader.position() + BETWEEN);
+            await strike(ground);
+          }
+          await reader.whenReached(reader.position() + BETWEEN);
           striking = false;
-        });
+        };
         const ids: string[] = [];
         const walkers = Array.from({ length: 20 }, async () => {
-          for (let walked = 0; striking || walked < 10; walked += 1) {
+          while (striking) {
             const [id = ''] = newIds(1);
             ids.push(id);
             await walk(log, id, LIFE);
           }
         });
-        await Promise.all([struck, ...walkers]);
+        await Promise.all([strikeAll(), ...walkers]);
 
         const { lastSeq } = await log.bounds();
         expect(lastSeq, 'as many events as were accepted').toBe(ids.length * LIFE.length);
@@ -82,26 +91,23 @@ function expectComplete(events: readonly Recorded[], ids: readonly string[]): vo
   for (const task of tasks.values()) expect(fold(task)).toMatchObject({ status: 'COMPLETED', attempt: 1 });
 }
 
-const times =
-  (count: number, strike: Fault['strike']): Fault['strike'] =>
-  async (ground) => {
-    for (let n = 0; n < count; n += 1) await strike(ground);
-  };
-
 export const crashes: readonly Fault[] = [
   {
     name: 'the server is killed and comes back, twice',
-    strike: times(2, async ({ world, names }) => world.crash?.(names.streams.tasks)),
+    strikes: 2,
+    strike: async ({ world, names }) => world.crash?.(names.streams.tasks),
   },
 ];
 
 export const leaderChanges: readonly Fault[] = [
   {
     name: 'the log changes its leader three times',
-    strike: times(3, (ground) => ground.stepDown(ground.names.streams.tasks)),
+    strikes: 3,
+    strike: (ground) => ground.stepDown(ground.names.streams.tasks),
   },
   {
-    name: 'the node that leads the log is killed and comes back',
+    name: 'the node that leads the log is killed and comes back, twice',
+    strikes: 2,
     strike: async ({ world, names }) => world.crash?.(names.streams.tasks),
   },
 ];
