@@ -113,6 +113,7 @@ function superviseChild({ cwd, spec, print, format, onGivenUp }: Supervised) {
 
   const stop = async (): Promise<void> => {
     wanted = false;
+    crashes = [];
     clearTimeout(pause);
     const running = child;
     if (running === undefined) return;

@@ -65,7 +65,7 @@ process.exitCode = await runSession(async (session) => {
         })),
         print,
         colour: process.stdout.isTTY,
-        onGivenUp: session.fail,
+        onGivenUp: options.watch ? (reason) => print(`${reason}. Waiting for a change.`) : session.fail,
       }),
     );
   const main = await run(program);
