@@ -27,7 +27,7 @@ export interface Backlog extends Service {
 }
 
 interface BacklogOptions {
-  readonly nc: NatsConnection;
+  readonly nc: Pick<NatsConnection, 'subscribe'>;
   readonly names: Pick<Names, 'backlog'>;
   readonly clock: Clock;
   readonly logger: Logger;

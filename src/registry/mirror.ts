@@ -11,6 +11,8 @@ import type { Service } from '../platform/service.ts';
  *
  * The map has one owner, `#accept`, which drops anything older than what it knows of a key: a write's own echo and a
  * watch that starts over are harmless. Another process sees a write as soon as its watch delivers it (milliseconds).
+ * A watch whose consumer the server has lost stays silent for ever, so the bucket is asked every CHECK_MS whether it has
+ * more than the watch has said; then the watch starts over.
  */
 export interface Mirror<T> extends Service {
   get(key: string): T | undefined;
@@ -29,6 +31,7 @@ interface MirrorOptions<T> {
 
 const LOAD_TIMEOUT_MS = 10_000;
 const WATCH_RETRY_MS = 500;
+const CHECK_MS = 2_000;
 
 export function createMirror<T>(options: MirrorOptions<T>): Mirror<T> {
   return new KvMirror(options);
@@ -40,7 +43,9 @@ class KvMirror<T> implements Mirror<T> {
   readonly #entries = new Map<string, { readonly revision: number; readonly value: T | undefined }>();
   #kv: KV | undefined;
   #watch: (AsyncIterable<KvWatchEntry> & { stop(): void }) | undefined;
-  #watching: Promise<void> | undefined;
+  /** Highest revision that the watch has delivered, or that the bucket had when the watch had delivered all. */
+  #heard = 0;
+  #watching: Promise<unknown> | undefined;
   #stopped = new AbortController();
 
   constructor(options: MirrorOptions<T>) {
@@ -76,10 +81,11 @@ class KvMirror<T> implements Mirror<T> {
         () => reject(new TaskledgerError('log_unavailable', { reason: `${this.name} did not load` })),
         LOAD_TIMEOUT_MS,
       );
-      this.#watching = this.#run(kv, () => {
+      const loaded = (): void => {
         clearTimeout(timer);
         resolve();
-      });
+      };
+      this.#watching = Promise.all([this.#run(kv, loaded), this.#check(kv)]);
     });
   }
 
@@ -97,10 +103,15 @@ class KvMirror<T> implements Mirror<T> {
         this.#watch = await kv.watch();
         // A stop during the await found no watch to end.
         if (this.#stopped.signal.aborted) this.#watch.stop();
-        if ((await kv.status()).values === 0) onLoaded();
+        const { values, streamInfo } = await kv.status();
+        const loaded = (): void => {
+          this.#heard = Math.max(this.#heard, streamInfo.state.last_seq);
+          onLoaded();
+        };
+        if (values === 0) loaded();
         for await (const entry of this.#watch) {
           this.#receive(entry);
-          if (entry.delta === 0) onLoaded();
+          if (entry.delta === 0) loaded();
         }
       } catch (error) {
         if (this.#stopped.signal.aborted) return;
@@ -110,7 +121,31 @@ class KvMirror<T> implements Mirror<T> {
     }
   }
 
+  /** Ends the watch when the bucket has had something new for CHECK_MS that the watch did not deliver. */
+  async #check(kv: KV): Promise<void> {
+    let heardBefore = -1;
+    const { signal } = this.#stopped;
+    while (!signal.aborted) {
+      await delay(CHECK_MS, undefined, { signal }).catch(() => undefined);
+      // A server that does not answer is noticed by the connection.
+      const lastRevision = signal.aborted ? undefined : await lastRevisionOf(kv).catch(() => undefined);
+      if (lastRevision === undefined) continue;
+      if (lastRevision < this.#heard) this.#forget();
+      else if (lastRevision > this.#heard && this.#heard === heardBefore) this.#watch?.stop();
+      heardBefore = this.#heard;
+    }
+  }
+
+  /** The bucket was made anew and counts from 1 again. */
+  #forget(): void {
+    this.#options.logger.warn({ bucket: this.#options.bucket }, 'bucket was replaced');
+    this.#entries.clear();
+    this.#heard = 0;
+    this.#watch?.stop();
+  }
+
   #receive(entry: KvWatchEntry): void {
+    this.#heard = Math.max(this.#heard, entry.revision);
     if (entry.operation !== 'PUT') {
       this.#accept(entry.key, entry.revision, undefined);
       return;
@@ -128,5 +163,7 @@ class KvMirror<T> implements Mirror<T> {
     this.#entries.set(key, { revision, value });
   }
 }
+
+const lastRevisionOf = async (kv: KV): Promise<number> => (await kv.status()).streamInfo.state.last_seq;
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -1,0 +1,118 @@
+import { jetstreamManager } from '@nats-io/jetstream';
+import { Kvm } from '@nats-io/kv';
+import { afterAll, afterEach, describe, expect, test } from 'vitest';
+import { ensureStreams } from '../../src/log/streams.ts';
+import { names as namesOf } from '../../src/log/subjects.ts';
+import { silentLogger } from '../../src/observe/log.ts';
+import { loadConfig } from '../../src/platform/config.ts';
+import { openRegistry, type Registry } from '../../src/registry/registry.ts';
+import { eventually } from '../support/eventually.ts';
+import { recordingLogger } from '../support/read-models.ts';
+import { connectTestNats, testNamespace } from '../support/servers.ts';
+
+const names = namesOf(testNamespace(import.meta.url));
+const nc = await connectTestNats();
+await ensureStreams({ nc, names, config: loadConfig({}), logger: silentLogger });
+const opened: Registry[] = [];
+const open = async (logger = silentLogger): Promise<Registry> => {
+  const registry = openRegistry({ nc, names, logger });
+  opened.push(registry);
+  await registry.start();
+  return registry;
+};
+afterEach(async () => {
+  for (const registry of opened.splice(0)) await registry.stop();
+});
+afterAll(() => nc.close());
+const createdAt = '2026-11-29T00:00:00.000Z';
+
+describe('a setting', () => {
+  test('is known at once where it was put, soon in other processes, and to those that start later', async () => {
+    const [writer, reader] = [await open(), await open()];
+    await writer.types.put({ type: 'mail', policy: { maxRetries: 1 } });
+    expect(writer.types.get('mail')).toEqual({ type: 'mail', policy: { maxRetries: 1 } });
+    await eventually(() =>
+      expect(reader.types.get('mail')).toEqual({ type: 'mail', policy: { maxRetries: 1 } }),
+    );
+    expect((await open()).types.get('mail')).toEqual({ type: 'mail', policy: { maxRetries: 1 } });
+  });
+
+  test('that is put again replaces the old one, whatever order the news arrives in', async () => {
+    const registry = await open();
+    for (let n = 1; n <= 20; n += 1) await registry.types.put({ type: 'often', maxBacklog: n });
+    await nc.flush();
+    expect(registry.types.get('often')).toEqual({ type: 'often', maxBacklog: 20 });
+    expect((await open()).types.get('often')?.maxBacklog).toBe(20);
+  });
+
+  test('that does not validate is not stored', async () => {
+    const registry = await open();
+    await expect(registry.tenants.put({ name: 'No.Good', createdAt })).rejects.toThrow();
+    await expect(registry.types.put({ type: 'a', maxBacklog: 0 })).rejects.toThrow();
+    expect(registry.tenants.list()).toEqual([]);
+  });
+
+  test('that cannot be read is reported and does not hide the others', async () => {
+    const bucket = await new Kvm(nc).open(names.buckets.tenants);
+    await bucket.put('broken', '{"name":7}');
+    await bucket.put('worse', 'not JSON');
+    const logger = recordingLogger();
+    const registry = await open(logger);
+    await registry.tenants.put({ name: 'fine', createdAt });
+    expect(registry.tenants.list().map(({ name }) => name)).toEqual(['fine']);
+    const reported = logger.lines.flatMap(({ fields }) => ('key' in fields ? [fields['key']] : []));
+    expect(new Set(reported)).toEqual(new Set(['broken', 'worse']));
+    await bucket.delete('fine');
+    await eventually(() => expect(registry.tenants.get('fine')).toBeUndefined());
+  });
+});
+
+test('a registry hears of changes after the server has lost its watch', async () => {
+  const registry = await open();
+  const jsm = await jetstreamManager(nc);
+  const stream = `KV_${names.buckets.types}`;
+  for await (const { name } of jsm.consumers.list(stream)) await jsm.consumers.delete(stream, name);
+  const writer = await open();
+  await writer.types.put({ type: 'after', priority: 1 });
+  await eventually(() => expect(registry.types.get('after')).toEqual({ type: 'after', priority: 1 }), {
+    timeoutMs: 30_000,
+  });
+});
+
+test('stopping twice, and before starting, is fine', async () => {
+  const registry = openRegistry({ nc, names, logger: silentLogger });
+  await registry.stop();
+  await registry.start();
+  await registry.stop();
+  await registry.stop();
+});
+
+describe('an API key', () => {
+  test('is stored as a hash only', async () => {
+    const registry = await open();
+    const { key, id } = await registry.keys.create({ tenant: 'acme', scopes: ['read'], name: 'ci' });
+    const bucket = await new Kvm(nc).open(names.buckets.keys);
+    const stored = (await bucket.get(id))?.string() ?? '';
+    const [, , secret = ''] = key.match(/^tl_([0-9a-f]{16})_(.{43})$/) ?? [];
+    expect(secret).toHaveLength(43);
+    expect(stored).not.toContain(secret);
+    expect(registry.keys.verify(key)).toEqual({ id, tenant: 'acme', scopes: ['read'], name: 'ci' });
+  });
+
+  test('of no valid tenant is not made', async () => {
+    const registry = await open();
+    await expect(registry.keys.create({ tenant: 'a.b', scopes: ['read'], name: 'x' })).rejects.toThrow('a.b');
+  });
+
+  test('that is revoked stays listed with the time, and revoking twice is fine', async () => {
+    const registry = await open();
+    const { key, id } = await registry.keys.create({ tenant: 'zeta', scopes: ['read'], name: 'x' });
+    expect(await registry.keys.revoke(id)).toBe(true);
+    expect(await registry.keys.revoke(id)).toBe(true);
+    expect(await registry.keys.revoke('0'.repeat(16))).toBe(false);
+    expect(registry.keys.verify(key)).toBeUndefined();
+    expect(registry.keys.list('zeta')).toEqual([
+      expect.objectContaining({ id, revokedAt: expect.any(String) }),
+    ]);
+  });
+});
