@@ -28,6 +28,8 @@ export interface Bench {
   /** Publishes to an ack subject; not answered, and lost without harm. */
   tell(ackSubject: string, word: string): void;
   readonly abortGraceMs: number;
+  /** How often a long attempt announces its task again: well within the hot window. */
+  readonly carryEveryMs: number;
   readonly resultLimits: ResultLimits;
   /** The worker waits for nothing any more: outcomes that could not be stored until now are given up. */
   abandoned(): boolean;

@@ -135,6 +135,7 @@ async function run(bench: Bench, attempt: Attempt, payload: Parsed<Json>): Promi
   const limit = limitOf(bench, attempt);
   const timer = setTimeout(() => attempt.abort(limit.cause), Math.min(LONGEST_TIMER_MS, limit.ms));
   bench.leases.setRenewUntil(attempt.leaseSlot, monotonicMs() + limit.ms + attempt.abortGraceMs);
+  const announcing = limit.ms > bench.carryEveryMs ? keepAnnouncing(bench, attempt) : undefined;
   const context = new Context({
     task: taskInfoOf(attempt.state),
     payload: valid.value,
@@ -146,8 +147,25 @@ async function run(bench: Bench, attempt: Attempt, payload: Parsed<Json>): Promi
   bench.hooks.started?.({ task: context.task, payload: valid.value });
   const ending = await runHandler(attempt.runnable, context, (giveUp) => attempt.onGivenUp(giveUp));
   clearTimeout(timer);
+  clearInterval(announcing);
   attempt.end();
   return outcomeOf(ending, attempt.abortCause, attempt.runnable, bench.resultLimits);
+}
+
+/** An attempt that may outlive the hot window announces its task again, so that the log does not forget it (rule 5). */
+function keepAnnouncing(bench: Bench, attempt: Attempt): NodeJS.Timeout {
+  const { tenant, id: taskId } = attempt.state;
+  return setInterval(() => {
+    void execute(bench.log, { tenant, taskId, known: attempt.state }, () => ({
+      ...commandMeta(bench, attempt.queued.event.trace),
+      kind: 'carry',
+    })).then(
+      (carried) => {
+        if (carried.ok && carried.value.state.seq > attempt.state.seq) attempt.state = carried.value.state;
+      },
+      (error: unknown) => bench.logger.warn({ taskId, tenant, err: error }, 'task not announced again yet'),
+    );
+  }, bench.carryEveryMs);
 }
 
 function validate({ runnable }: Attempt, payload: Json): Parsed<unknown> {

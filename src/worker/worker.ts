@@ -54,6 +54,21 @@ interface Running {
 /** How long outcomes may take to be stored after the last handler was given up. */
 const LAST_SETTLE_MS = 2_000;
 
+/** The longest interval that a timer can have. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+/** How long a stopping worker waits for a server that does not answer. */
+const FLUSH_MS = 2_000;
+
+/** Waits for `work` no longer than `ms`. Its failure is no matter here: the worker is stopping. */
+async function within(ms: number, work: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([work.catch(() => undefined), late]);
+  clearTimeout(timer);
+}
+
 /** Modes: made -> starting -> running -> ending -> stopped. Starting may fail, which stops it. */
 class TaskWorker implements Worker {
   readonly name = 'worker';
@@ -184,14 +199,15 @@ class TaskWorker implements Worker {
     this.#admission.close();
     if (running === undefined) return clearTimeout(this.#patience);
     const { nc, log, leases, feed, source, stopHearing } = running;
-    await source.stop();
+    await within(FLUSH_MS, source.stop());
     await this.#admission.whenIdle();
     clearTimeout(this.#patience);
     feed.stop();
     await leases.stop();
+    // The acks are still on their way out; without a connection there is nobody to wait for.
+    if (!nc.isClosed()) await within(FLUSH_MS, nc.flush());
     await log.close();
-    if (this.#plan.connection === undefined) await nc.drain().catch(() => nc.close());
-    else if (!nc.isClosed()) await nc.flush().catch(() => undefined);
+    if (this.#plan.connection === undefined) await nc.close();
     stopHearing();
     this.#plan.logger.info({ stats: this.stats() }, 'worker stopped');
   }
@@ -236,6 +252,7 @@ class TaskWorker implements Worker {
         if (!nc.isClosed()) nc.publish(ackSubject, word);
       },
       abortGraceMs,
+      carryEveryMs: Math.min(MAX_TIMER_MS, (config.hotWindowHours * 3_600_000) / 3),
       resultLimits: { maxBytes: config.maxPayloadBytes, maxDepth: config.maxPayloadDepth },
       abandoned: () => this.#abandoned,
       counters: this.#counters,

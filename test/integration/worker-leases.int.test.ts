@@ -270,4 +270,28 @@ describe('cut off from NATS', () => {
     await cut.stop();
     await proxy.close();
   });
+
+  test('a worker that is told to stop does stop, and its attempt goes back by itself', async () => {
+    const { proxy, nats } = await proxied();
+    const started = gate();
+    const cut = await rig.worker({
+      nats,
+      shutdownGraceMs: 50,
+      abortGraceMs: 50,
+      types: {
+        [TYPE]: () => {
+          started.open();
+          return new Promise(() => {});
+        },
+      },
+    });
+    const id = await rig.enqueue();
+    await started.opened;
+    proxy.blackhole();
+    await cut.stop();
+    await rig.worker({ types: { [TYPE]: () => 'other' } });
+    expect((await rig.event(id, 'RETRY_CLAIMED', 20_000)).data.lostWorker).toBe(cut.id);
+    await rig.whenAllAcked();
+    await proxy.close();
+  });
 });
