@@ -11,11 +11,6 @@ import { TaskIndex } from './task-index.ts';
 
 /** A task due sooner than this is woken by the core alone: the server's scheduler is up to 250 ms late for such. */
 export const LOCAL_TIMER_MS = 250;
-/**
- * How long after its due time a task waits for the server's timer before the core wakes it. Long enough for a timer in
- * calm times (1-2 ms) and some difference of clocks, short enough for bursts, in which the server is up to a second late.
- */
-export const TIMER_GRACE_MS = 100;
 /** Dead letters and cancellations whose appends may be under way together. */
 const MAX_ENDING = 256;
 
@@ -130,7 +125,7 @@ export class DispatchCore {
     const woken = { due: 0, overdue: 0, expired: 0 };
     for (let task = this.#place.takeDue(now); task !== undefined; task = this.#place.takeDue(now)) {
       woken.due += 1;
-      if (task.wakeAt > task.dueAt) woken.overdue += 1;
+      if (task.timed) woken.overdue += 1;
       this.#place.settle(task, now);
     }
     for (let task = this.#place.takeExpired(now); task !== undefined; task = this.#place.takeExpired(now)) {
@@ -182,7 +177,7 @@ export class DispatchCore {
 
   /** Nobody knows whether the append was stored, or it could not be made: put off until `retryAt` unless the log says more. */
   unresolved(task: LiveTask, retryAt: number): void {
-    if (isIntent(task)) this.#place.delay(task, { dueAt: retryAt, wakeAt: retryAt });
+    if (isIntent(task)) this.#place.delay(task, { dueAt: retryAt, timed: false });
   }
 
   /** What the log says of a task whose beginning was not seen. */
@@ -228,7 +223,7 @@ export class DispatchCore {
     const { payload, policy, runAt, deadlineAt } = event.data;
     task.submittedAt = event.at;
     if (policy !== undefined || deadlineAt !== undefined || event.trace !== undefined)
-      task.rare = { policy, deadlineAt, trace: event.trace };
+      task.rare = { ...task.rare, policy, deadlineAt, trace: event.trace };
     task.payloadSeq = task.seq;
     // Most of the past has ended: its payloads are not worth the work.
     if (this.#phase !== 'replaying') this.#payloads.keep(task, payload);
@@ -236,7 +231,7 @@ export class DispatchCore {
   }
 
   #replayed(task: LiveTask, event: EventOf<'REPLAYED'>, storedAt: number): void {
-    if (event.trace !== undefined) task.rare = { trace: event.trace };
+    if (event.trace !== undefined) task.rare = { ...task.rare, trace: event.trace };
     this.#place.settle(task, storedAt);
   }
 
@@ -290,7 +285,8 @@ export class DispatchCore {
     task.status = status;
     task.payloadSeq = task.seq;
     task.cancelRequested = cancelRequested;
-    if (next !== undefined || event.trace !== undefined) task.rare = { next, trace: event.trace };
+    if (next !== undefined || event.trace !== undefined)
+      task.rare = { ...task.rare, next, trace: event.trace };
     task.keepFacts(facts);
     if (status === 'CLAIMED' || status === 'PROCESSING') this.#place.to(task, Mode.running);
     else this.#delayUntil(task, dueAt ?? 0, storedAt);
@@ -302,7 +298,7 @@ export class DispatchCore {
     if (previous !== undefined) this.#forget(previous);
     const task = new LiveTask({
       id: event.taskId,
-      tenant: event.tenant,
+      tenant: this.#tasks.tenant(event.tenant),
       line: this.#place.line(event.type),
       status: event.kind === 'REPLAYED' ? 'REPLAYED' : 'INGESTED',
       seq,
@@ -332,7 +328,7 @@ export class DispatchCore {
     }
     // Replay cannot tell whether a timer is set: the core wakes those itself, punctually.
     const timed = this.#phase !== 'replaying' && dueAt - storedAt >= LOCAL_TIMER_MS;
-    this.#place.delay(task, { dueAt, wakeAt: timed ? dueAt + TIMER_GRACE_MS : dueAt });
+    this.#place.delay(task, { dueAt, timed });
     if (timed && this.#phase === 'leading') this.#timersWanted.push({ task, dueAt });
   }
 

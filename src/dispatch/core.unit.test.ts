@@ -3,9 +3,10 @@ import { FencedLog, taskIdOf } from '../../test/support/fenced-log.ts';
 import type { Command } from '../domain/commands.ts';
 import { decide } from '../domain/decide.ts';
 import type { Actor } from '../domain/events.ts';
-import { DispatchCore, TIMER_GRACE_MS } from './core.ts';
+import { DispatchCore } from './core.ts';
 import type { CoreSettings, Decision, Intent, Phase } from './decisions.ts';
 import { stateOf } from './live-task.ts';
+import { TIMER_GRACE_MS } from './placement.ts';
 
 const NOW = Date.parse('2026-01-01T00:00:00Z');
 const dispatcher: Actor = { kind: 'dispatcher', id: 'd1' };

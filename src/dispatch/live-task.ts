@@ -39,14 +39,25 @@ export interface Rarities {
   readonly deadlineAt?: number | undefined;
   readonly trace?: string | undefined;
   readonly next?: NextStep | undefined;
+  /** 1 when absent. */
+  readonly round?: number | undefined;
+  /** 0 when absent; so is `lost`. */
+  readonly attemptsBefore?: number | undefined;
+  readonly lost?: number | undefined;
 }
 
+const CANCEL_REQUESTED = 1;
+const DEADLINE_WATCHED = 2;
+const KNOWN = 4;
+const TIMED = 8;
+
 /**
- * A task that has not ended, as the dispatcher remembers it. Owned by DispatchCore; there may be a million, so the
- * fields are few and mostly small integers.
+ * A task that has not ended, as the dispatcher remembers it. Owned by DispatchCore. There may be a million: about 270
+ * bytes each, its place in the index and in line included, when it has no payload cached and nothing rare.
  */
 export class LiveTask {
   readonly id: string;
+  /** One string for all tasks of a tenant. */
   readonly tenant: string;
   readonly line: TypeLine;
   mode: Mode = Mode.gone;
@@ -56,10 +67,7 @@ export class LiveTask {
   /** Sequence that gives the place in line: that of INGESTED, or of REPLAYED for a new round. */
   order: number;
   priority: Priority;
-  round: number;
   attempt: number;
-  attemptsBefore = 0;
-  lost = 0;
   submittedAt = 0;
   payloadSeq: number | undefined;
   /** The payload as JSON text, while it is cached. */
@@ -67,14 +75,8 @@ export class LiveTask {
   payloadSize: PayloadSize = PayloadSize.unknown;
   /** While delayed: not before this instant (ms since 1970). */
   dueAt = 0;
-  /** While delayed: when the core wakes it by itself; later than `dueAt` when a server-side timer should do it first. */
-  wakeAt = 0;
-  cancelRequested = false;
-  /** Whether the core's list of deadlines holds it. */
-  deadlineWatched = false;
-  /** False when the first event was not seen: the state must be read from the log before anything is decided. */
-  known: boolean;
   rare: Rarities | undefined;
+  #flags = 0;
 
   constructor(parts: {
     id: string;
@@ -94,8 +96,8 @@ export class LiveTask {
     this.seq = parts.seq;
     this.order = parts.seq;
     this.priority = parts.priority as Priority;
-    this.round = parts.round;
     this.attempt = parts.attempt;
+    this.round = parts.round;
     this.known = parts.known;
   }
 
@@ -103,18 +105,71 @@ export class LiveTask {
     return this.rare?.deadlineAt;
   }
 
-  keepFacts(facts: Facts): void {
-    this.submittedAt = facts.submittedAt;
-    this.attemptsBefore = facts.attemptsBefore;
-    this.lost = facts.lost;
-    if (facts.policy !== undefined || facts.deadlineAt !== undefined)
-      this.rare = { ...this.rare, policy: facts.policy, deadlineAt: facts.deadlineAt };
+  get round(): number {
+    return this.rare?.round ?? 1;
+  }
+
+  set round(round: number) {
+    if (round !== this.round) this.rare = { ...this.rare, round };
+  }
+
+  get lost(): number {
+    return this.rare?.lost ?? 0;
+  }
+
+  set lost(lost: number) {
+    if (lost !== this.lost) this.rare = { ...this.rare, lost };
+  }
+
+  get cancelRequested(): boolean {
+    return (this.#flags & CANCEL_REQUESTED) !== 0;
+  }
+
+  set cancelRequested(on: boolean) {
+    this.#set(CANCEL_REQUESTED, on);
+  }
+
+  /** Whether the core's list of deadlines holds it. */
+  get deadlineWatched(): boolean {
+    return (this.#flags & DEADLINE_WATCHED) !== 0;
+  }
+
+  set deadlineWatched(on: boolean) {
+    this.#set(DEADLINE_WATCHED, on);
+  }
+
+  /** False when the first event was not seen: the state must be read from the log before anything is decided. */
+  get known(): boolean {
+    return (this.#flags & KNOWN) !== 0;
+  }
+
+  set known(on: boolean) {
+    this.#set(KNOWN, on);
+  }
+
+  /** While delayed: a server-side timer should wake it first. */
+  get timed(): boolean {
+    return (this.#flags & TIMED) !== 0;
+  }
+
+  set timed(on: boolean) {
+    this.#set(TIMED, on);
+  }
+
+  keepFacts({ submittedAt, attemptsBefore, lost, policy, deadlineAt }: Facts): void {
+    this.submittedAt = submittedAt;
+    if (attemptsBefore > 0 || lost > 0 || policy !== undefined || deadlineAt !== undefined)
+      this.rare = { ...this.rare, attemptsBefore, lost, policy, deadlineAt };
+  }
+
+  #set(flag: number, on: boolean): void {
+    this.#flags = on ? this.#flags | flag : this.#flags & ~flag;
   }
 }
 
 /** The domain's view of the task, for `decide`. Only for a task that is `known`. */
 export function stateOf(task: LiveTask, payload: Json | undefined): TaskState {
-  const { policy, deadlineAt, next } = task.rare ?? {};
+  const { policy, deadlineAt, next, attemptsBefore = 0, lost = 0 } = task.rare ?? {};
   return {
     id: task.id,
     tenant: task.tenant,
@@ -128,8 +183,8 @@ export function stateOf(task: LiveTask, payload: Json | undefined): TaskState {
       submittedAt: task.submittedAt,
       ...(policy === undefined ? {} : { policy }),
       ...(deadlineAt === undefined ? {} : { deadlineAt }),
-      attemptsBefore: task.attemptsBefore,
-      lost: task.lost,
+      attemptsBefore,
+      lost,
     },
     holder: undefined,
     dueAt: task.dueAt === 0 ? undefined : task.dueAt,

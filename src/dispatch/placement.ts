@@ -6,6 +6,12 @@ import { TypeLine, type WindowLimits } from './type-line.ts';
 import { WakeList } from './wake-list.ts';
 
 /**
+ * How long after its due time a task waits for the server's timer before the core wakes it. Long enough for a timer in
+ * calm times (1-2 ms) and some difference of clocks, short enough for bursts, in which the server is up to a second late.
+ */
+export const TIMER_GRACE_MS = 100;
+
+/**
  * Where every live task stands (see Mode) and the counts that follow from it.
  *
  * Invariant: a mode changes only in `to`, `delay`, `takeNext` and `takeDoomed`, so the counts always agree with the modes.
@@ -16,7 +22,7 @@ export class Placement {
   readonly #lines = new Map<string, TypeLine>();
   /** Lines whose work or room has changed since they were last taken. */
   #dirty: TypeLine[] = [];
-  readonly #delayed = new WakeList((task, at) => task.mode === Mode.delayed && task.wakeAt === at);
+  readonly #delayed = new WakeList((task, at) => task.mode === Mode.delayed && wakeAtOf(task) === at);
   readonly #deadlines = new WakeList((task) => task.mode !== Mode.gone && task.deadlineWatched);
   readonly #doomed = new Deque<LiveTask>();
   #ending = 0;
@@ -69,12 +75,13 @@ export class Placement {
     this.#doomed.push(task);
   }
 
-  delay(task: LiveTask, { dueAt, wakeAt }: { dueAt: number; wakeAt: number }): void {
+  /** `timed`: a server-side timer should wake it first. */
+  delay(task: LiveTask, { dueAt, timed }: { dueAt: number; timed: boolean }): void {
     this.#leave(task);
     task.dueAt = dueAt;
-    task.wakeAt = wakeAt;
+    task.timed = timed;
     this.#enter(task, Mode.delayed);
-    this.#delayed.add(task, wakeAt);
+    this.#delayed.add(task, wakeAtOf(task));
     this.watchDeadline(task);
   }
 
@@ -224,3 +231,5 @@ export class Placement {
     }
   }
 }
+
+const wakeAtOf = ({ dueAt, timed }: LiveTask): number => (timed ? dueAt + TIMER_GRACE_MS : dueAt);

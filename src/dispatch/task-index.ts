@@ -1,8 +1,13 @@
 import type { LiveTask } from './live-task.ts';
 
+interface OfTenant {
+  readonly name: string;
+  readonly tasks: Map<string, LiveTask>;
+}
+
 /** Live tasks by tenant, then by id: an id is unique in its tenant, and two small keys cost less than a joined one. */
 export class TaskIndex {
-  readonly #byTenant = new Map<string, Map<string, LiveTask>>();
+  readonly #byTenant = new Map<string, OfTenant>();
   #size = 0;
 
   get size(): number {
@@ -10,24 +15,29 @@ export class TaskIndex {
   }
 
   get(tenant: string, id: string): LiveTask | undefined {
-    return this.#byTenant.get(tenant)?.get(id);
+    return this.#byTenant.get(tenant)?.tasks.get(id);
+  }
+
+  /** The one string that stands for a tenant while it has tasks: every event brings a copy of its own. */
+  tenant(name: string): string {
+    return this.#byTenant.get(name)?.name ?? name;
   }
 
   add(task: LiveTask): void {
     let ofTenant = this.#byTenant.get(task.tenant);
     if (ofTenant === undefined) {
-      ofTenant = new Map();
+      ofTenant = { name: task.tenant, tasks: new Map() };
       this.#byTenant.set(task.tenant, ofTenant);
     }
-    ofTenant.set(task.id, task);
+    ofTenant.tasks.set(task.id, task);
     this.#size += 1;
   }
 
   remove(task: LiveTask): void {
     const ofTenant = this.#byTenant.get(task.tenant);
-    if (ofTenant?.get(task.id) !== task) return;
-    ofTenant.delete(task.id);
+    if (ofTenant?.tasks.get(task.id) !== task) return;
+    ofTenant.tasks.delete(task.id);
     this.#size -= 1;
-    if (ofTenant.size === 0) this.#byTenant.delete(task.tenant);
+    if (ofTenant.tasks.size === 0) this.#byTenant.delete(task.tenant);
   }
 }
