@@ -1,5 +1,3 @@
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { copyLine, instantText, storableText } from '../engine/sql-text.ts';
@@ -17,8 +15,21 @@ export async function write(client: pg.ClientBase, rows: readonly AuditRow[]): P
   if (rows.length === 0) return;
   let text = '';
   for (const row of rows) text += lineOf(row);
-  await pipeline(Readable.from([Buffer.from(text)]), client.query(copyFrom(COPY)));
+  await copy(client, Buffer.from(text));
 }
+
+/** The listener stays for good: a connection that dies later tells the stream again, and nobody else would hear it. */
+const copy = (client: pg.ClientBase, data: Buffer): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const stream = client.query(copyFrom(COPY));
+    stream.on('error', (error) => {
+      // What has not been sent yet must not follow.
+      stream.destroy();
+      reject(error);
+    });
+    stream.on('finish', resolve);
+    stream.end(data);
+  });
 
 const lineOf = (row: AuditRow): string =>
   copyLine([
