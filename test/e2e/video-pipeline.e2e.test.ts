@@ -53,7 +53,7 @@ beforeAll(async () => {
     DATABASE_URL: database.url,
     TASKLEDGER_PREFIX: testNamespace(import.meta.url),
     TASKLEDGER_HTTP_PORT: '0',
-    TASKLEDGER_ACK_WAIT_MS: '2000',
+    TASKLEDGER_ACK_WAIT_MS: '4000',
   };
   config = loadConfig(env);
   const start = (file: string, args: readonly string[], more: Record<string, string> = {}): NodeProcess => {
@@ -123,18 +123,22 @@ describe(`the ${demo.name} pipeline, with a worker killed in the middle`, () => 
   });
 
   test('takes the lost attempts over: they are on record, and another worker completed the task', async () => {
-    const lost = [];
+    const victim = `-${workers[0]?.pid}-`;
+    const survivor = `-${workers[1]?.pid}-`;
+    let takenOver = 0;
     for (const { id } of tasks) {
       const { events } = await api.events(id);
-      const gone = events.find((event) => event.kind === 'RETRY_CLAIMED');
-      if (gone?.kind === 'RETRY_CLAIMED') lost.push({ by: gone.data.lostWorker, last: events.at(-1) });
+      const lost = events.some(
+        (event) => event.kind === 'RETRY_CLAIMED' && event.data.lostWorker.includes(victim),
+      );
+      if (!lost) continue;
+      takenOver += 1;
+      const last = events.at(-1);
+      expect(last?.kind).toBe('COMPLETED');
+      expect(last?.attempt).toBeGreaterThan(1);
+      expect(last?.actor.id).toContain(survivor);
     }
-    expect(lost.length).toBeGreaterThan(0);
-    for (const { by, last } of lost) {
-      expect(by).toContain(`-${workers[0]?.pid}-`);
-      expect(last).toMatchObject({ kind: 'COMPLETED', attempt: 2 });
-      expect(last?.actor.id).toContain(`-${workers[1]?.pid}-`);
-    }
+    expect(takenOver).toBeGreaterThan(0);
   });
 
   test('accepts exactly one completion for every task, in the log and in the audit trail', async () => {
