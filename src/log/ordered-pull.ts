@@ -175,7 +175,7 @@ export class OrderedPull {
 }
 
 /** `$JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<ns>.<pending>`, with domain and account hash in front in version 2. */
-function deliveryOf(reply: string): { streamSeq: number; consumerSeq: number; storedAt: number } {
+export function deliveryOf(reply: string): { streamSeq: number; consumerSeq: number; storedAt: number } {
   const tokens = reply.split('.');
   const first = tokens.length >= 11 ? 7 : 5;
   return {

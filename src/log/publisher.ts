@@ -3,7 +3,7 @@ import { TaskledgerError } from '../domain/errors.ts';
 import type { Logger } from '../observe/log.ts';
 import type { Config } from '../platform/config.ts';
 import { Inbox } from './inbox.ts';
-import { type PubAck, parsePubAck } from './pub-ack.ts';
+import { KEY_IN_FLIGHT, type PubAck, parsePubAck } from './pub-ack.ts';
 
 export type PublisherConfig = Pick<Config, 'appendInFlight' | 'appendTimeoutMs' | 'appendRetries'>;
 
@@ -20,10 +20,6 @@ export type PublishOutcome =
       readonly doubtful: boolean;
     };
 
-/** Another write to the same key is not yet applied (replicated streams): gone in a moment. */
-const KEY_IN_FLIGHT = 10_164;
-/** Refusals of a server in transition (no leader, no quorum, no room yet): nothing is known of what was sent before. */
-const TRANSIENT = new Set([10_008, 10_023, 10_047, 10_063, 10_074, 10_076, 10_118, 10_167]);
 const FIRST_TIMEOUT_MS = 1_000;
 const SWEEP_MS = 50;
 const MAX_BACKOFF_MS = 100;
@@ -168,7 +164,7 @@ export class Publisher {
     if (ack.kind === 'stored') {
       this.#forget(entry);
       entry.settle({ status: 'stored', stream: ack.stream, seq: ack.seq });
-    } else if (isTransient(ack)) {
+    } else if (ack.kind === 'no_responders' || ack.passing) {
       this.#again(entry, ack);
     } else {
       this.#forget(entry);
@@ -183,7 +179,7 @@ export class Publisher {
     if (entry.lostAt === Number.POSITIVE_INFINITY) return;
     const surelyNotStored = refusal.kind === 'no_responders' || refusal.code === KEY_IN_FLIGHT;
     if (!surelyNotStored) entry.unknown += 1;
-    entry.lastReason = refusal.kind === 'no_responders' ? 'no responders' : refusal.description;
+    entry.lastReason = refusal.description;
     const backoffMs = Math.min(MAX_BACKOFF_MS, 2 ** Math.min(entry.refusals, 10));
     entry.refusals += 1;
     entry.lostAt = Number.POSITIVE_INFINITY;
@@ -259,12 +255,9 @@ export class Publisher {
 
   /** Short at first: after a leader change answers are lost, and a retry is safe. */
   #timeoutOf(unknown: number): number {
-    return Math.min(this.#config.appendTimeoutMs, FIRST_TIMEOUT_MS * 2 ** Math.min(unknown, 20));
+    return Math.min(this.#config.appendTimeoutMs, FIRST_TIMEOUT_MS * 1.5 ** Math.min(unknown, 20));
   }
 }
-
-const isTransient = (ack: Exclude<PubAck, { kind: 'stored' }>): boolean =>
-  ack.kind === 'no_responders' || ack.code === KEY_IN_FLIGHT || TRANSIENT.has(ack.code);
 
 /** A header block as text: printable ASCII. */
 export function headerText(headers: Readonly<Record<string, string>>): string {

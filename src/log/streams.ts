@@ -178,6 +178,8 @@ export async function ensureWorkConsumer(
 const CONSUMER_EXISTS = 10_148;
 const STREAM_NAME_IN_USE = 10_058;
 const STREAM_NOT_FOUND = 10_059;
+/** More than one replica on a server that is in no cluster. */
+const REPLICAS_NOT_SUPPORTED = 10_074;
 
 async function ensureStream(jsm: JetStreamManager, wanted: Wanted, logger: Logger): Promise<void> {
   const actual = await findStream(jsm, wanted.name);
@@ -246,7 +248,13 @@ async function ensureBucket(
   bucket: string,
   options: BucketOptions,
 ): Promise<void> {
-  if ((await findStream(jsm, `KV_${bucket}`)) !== undefined) return;
+  const stream = `KV_${bucket}`;
+  const actual = await findStream(jsm, stream);
+  if (actual !== undefined) {
+    if (actual.num_replicas === options.replicas) return;
+    await jsm.streams.update(stream, { num_replicas: options.replicas });
+    return;
+  }
   try {
     await kvm.create(bucket, options);
   } catch (error) {
@@ -265,6 +273,12 @@ async function patiently(work: () => Promise<void>): Promise<void> {
     } catch (cause) {
       if (cause instanceof TaskledgerError) throw cause;
       const { message } = cause as Error;
+      if (isApiError(cause, REPLICAS_NOT_SUPPORTED))
+        throw new TaskledgerError(
+          'config_invalid',
+          { key: 'TASKLEDGER_REPLICAS', reason: message },
+          { cause },
+        );
       if (cause instanceof JetStreamApiError && cause.status !== 503)
         throw new TaskledgerError('log_unavailable', { reason: `${message} (${cause.code})` }, { cause });
       if (attempt === TRIES) throw new TaskledgerError('log_unavailable', { reason: message }, { cause });

@@ -1,5 +1,9 @@
-import { afterAll, beforeAll, describe } from 'vitest';
-import { testNamespace } from '../support/servers.ts';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ensureStreams } from '../../src/log/streams.ts';
+import { names } from '../../src/log/subjects.ts';
+import { silentLogger } from '../../src/observe/log.ts';
+import { loadConfig } from '../../src/platform/config.ts';
+import { connectTestNats, testNamespace } from '../support/servers.ts';
 import { crashes, faultsDoNoHarm, leaderChanges } from './log/faults.ts';
 import { lostAnswersDoNoHarm } from './log/lost-answers.ts';
 import { racesAreWonOnce } from './log/races.ts';
@@ -36,4 +40,15 @@ describe.each([
   readingIsComplete(() => world, namespace);
   // A server that others share is not killed: there the faults strike one of its own.
   faultsDoNoHarm(mortal ?? (async () => ({ ...world, stop: async () => {} })), namespace, faults);
+});
+
+test('a server that is alone is refused as the home of three replicas, and the setting is named', async () => {
+  const nc = await connectTestNats();
+  const config = { ...loadConfig({}), replicas: 3 };
+  const streams = ensureStreams({ nc, names: names('alone_'), config, logger: silentLogger });
+  await expect(streams).rejects.toMatchObject({
+    code: 'config_invalid',
+    details: { key: 'TASKLEDGER_REPLICAS' },
+  });
+  await nc.close();
 });

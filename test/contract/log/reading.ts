@@ -70,6 +70,33 @@ export function readingIsComplete(world: () => World, namespace: string): void {
         expect(offered.slice(1).flat()).toEqual(Array.from({ length: 20 }, (_, n) => n + 1));
       }));
 
+    test('goes on past the bytes that one pull may ask for', () =>
+      freshGround(async (ground) => {
+        const log = await ground.open();
+        const megabytes = 24;
+        const noise = Buffer.alloc(1024 * 1024 - 1024, 'x');
+        for (let n = 0; n < megabytes; n += 1) {
+          const [id = ''] = newIds(1);
+          await log.publisher.publish(ground.names.taskEvent(TENANT, 'transcode', id, 'INGESTED'), noise);
+        }
+        const unreadable: number[] = [];
+        const reader = createLogReader(
+          { nc: await ground.connect(), names: ground.names, logger: silentLogger },
+          {
+            fromSeq: 1,
+            maxBatch: 1_000,
+            gatherMs: 0,
+            onBatch: (batch) => {
+              unreadable.push(...batch.unreadable.map(({ seq }) => seq));
+            },
+          },
+        );
+        await reader.start();
+        await reader.whenReached(megabytes);
+        await reader.stop();
+        expect(unreadable).toEqual(Array.from({ length: megabytes }, (_, n) => n + 1));
+      }));
+
     test('sets aside what is no event, and goes on', () =>
       freshGround(async (ground) => {
         const log = await ground.open();
