@@ -93,13 +93,13 @@ export async function drainOnce(
   const nats = typeof own.nats === 'string' ? { natsUrl: own.nats } : own.nats;
   const shared = nats !== undefined && 'subscribe' in nats ? nats : undefined;
   const nc = shared ?? (await connectNats({ ...config, ...(nats as Partial<typeof config>) }, 'drain once'));
-  const { streams, workConsumer } = names(own.prefix ?? config.prefix);
+  const ours = names(own.prefix ?? config.prefix);
   try {
     await worker.start();
     const jsm = await jetstreamManager(nc, { checkAPI: false });
     const left = async (): Promise<number> => {
       const infos = await Promise.all(
-        Object.keys(own.types).map((type) => jsm.consumers.info(streams.tasks, workConsumer(type))),
+        Object.keys(own.types).map((type) => jsm.consumers.info(ours.streams.tasks, ours.workConsumer(type))),
       );
       return infos.reduce((sum, { num_pending, num_ack_pending }) => sum + num_pending + num_ack_pending, 0);
     };

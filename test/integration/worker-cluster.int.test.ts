@@ -22,11 +22,10 @@ beforeAll(async () => {
 afterAll(() => cluster.stop());
 
 test('consumer and stream leaders step down under work: it goes on within seconds, and nothing is lost or done twice', async () => {
-  const nc = await connect({ servers: cluster.urls, maxReconnectAttempts: -1 });
+  const nc = await connect({ servers: [...cluster.urls], maxReconnectAttempts: -1 });
   await ensureStreams({ nc, names: ours, config, logger: silentLogger });
   const log = await openLog({ nc, names: ours, config, logger: silentLogger });
-  const { streams, workConsumer } = ours;
-  const consumer = workConsumer('transcode');
+  const consumer = ours.workConsumer('transcode');
   const meta = () => ({
     eventId: randomUUID(),
     at: Date.now(),
@@ -70,8 +69,8 @@ test('consumer and stream leaders step down under work: it goes on within second
   const ids: string[] = [];
   for (let n = 0; n < TASKS; n++) {
     ids.push(await enqueue(n));
-    if (n === 100) await nc.request(`$JS.API.CONSUMER.LEADER.STEPDOWN.${streams.tasks}.${consumer}`);
-    if (n === 250) await nc.request(`$JS.API.STREAM.LEADER.STEPDOWN.${streams.tasks}`);
+    if (n === 100) await nc.request(`$JS.API.CONSUMER.LEADER.STEPDOWN.${ours.streams.tasks}.${consumer}`);
+    if (n === 250) await nc.request(`$JS.API.STREAM.LEADER.STEPDOWN.${ours.streams.tasks}`);
   }
   await eventually(() => worker.stats().completed === TASKS, { timeoutMs: 40_000 });
   const gaps = completedAt.slice(1).map((at, i) => at - (completedAt[i] ?? at));
