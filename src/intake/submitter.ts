@@ -28,24 +28,27 @@ export interface SubmitOptions {
 }
 
 export interface SubmitterOptions {
-  /** URL of the servers, or a connection, which then stays the caller's. */
-  readonly nats: string | NatsConnection;
+  /** URL of the servers, or a connection, which then stays the caller's. Default: NATS_URL. */
+  readonly nats?: string | NatsConnection;
   readonly tenant: string;
+  /** Default: TASKLEDGER_PREFIX. */
   readonly prefix?: string;
   /** Who the events say submitted; `submitter` by default. */
   readonly name?: string;
-  /** Limits that differ from the defaults. */
+  /** Settings that differ from those of the environment. */
   readonly config?: Partial<Config>;
   readonly logger?: Logger;
 }
 
 /** Connects and loads the settings of types. Throws `nats_unreachable` or `log_unavailable`. */
 export async function createSubmitter(options: SubmitterOptions): Promise<Submitter> {
-  const { nats, tenant, prefix = '', name = 'submitter', logger = silentLogger } = options;
-  const config = { ...loadConfig({}), ...options.config };
-  const own = typeof nats === 'string';
-  const nc = own ? await connectNats({ ...config, natsUrl: nats }, `taskledger ${name}`) : nats;
-  const subjects = names(prefix);
+  const { nats, tenant, name = 'submitter', logger = silentLogger } = options;
+  const config = { ...loadConfig(), ...options.config };
+  const own = typeof nats !== 'object';
+  const nc = own
+    ? await connectNats({ ...config, natsUrl: nats ?? config.natsUrl }, `taskledger ${name}`)
+    : nats;
+  const subjects = names(options.prefix ?? config.prefix);
   const log = await openLog({ nc, names: subjects, config, logger });
   const types = mirrorTypes({ nc, names: subjects, logger });
   const backlog = createBacklog({
