@@ -104,7 +104,11 @@ async function apiRole({ config, nc, names, log, logger }: Parts): Promise<Servi
   const query = createQuery({ pool, nc, names, logger });
   const http = await createHttpServer({
     config,
-    intake: createIntake({ ...intake, observe: observe('http') }),
+    intake: createIntake({
+      ...intake,
+      confirmWithinMs: config.httpSubmitTimeoutMs,
+      observe: observe('http'),
+    }),
     registry,
     query,
     log,

@@ -40,6 +40,8 @@ export async function createHttpServer(parts: HttpParts): Promise<HttpServer> {
     logger: false,
     genReqId: () => randomUUID(),
     bodyLimit: taskBodyLimit(config),
+    // A client that sends its request slower than this is cut off.
+    requestTimeout: 30_000,
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     clientErrorHandler: answerUnreadable,

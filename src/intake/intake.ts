@@ -68,6 +68,8 @@ export interface IntakeOptions {
   readonly config: Pick<Config, 'maxPayloadBytes' | 'maxPayloadDepth'>;
   readonly clock: Clock;
   readonly backlog: Pick<Backlog, 'full'>;
+  /** Answers `log_unavailable` when the log has not confirmed within this time; no bound but the log's own when absent. */
+  readonly confirmWithinMs?: number;
   /** Told of every outcome: `accepted`, `replayed` or the error's code, and how long it took. */
   readonly observe?: (outcome: string, ms: number) => void;
 }
@@ -75,7 +77,7 @@ export interface IntakeOptions {
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
 export function createIntake(options: IntakeOptions): Intake {
-  const { log, types, config, clock, backlog, observe } = options;
+  const { log, types, config, clock, backlog, observe, confirmWithinMs } = options;
   const limits = { maxBytes: config.maxPayloadBytes, maxDepth: config.maxPayloadDepth };
   const settingsOf = (type: string) => types.get(type);
 
@@ -92,7 +94,8 @@ export function createIntake(options: IntakeOptions): Intake {
     const { submission } = parsed;
     const full = context.ignoreBacklog === true ? undefined : backlog.full(submission.type);
     if (full !== undefined) return refused([issue('backlog_full', { ...full })]);
-    return store(log, submission, ingest(submission, clock.now(), context));
+    const stored = store(log, submission, ingest(submission, clock.now(), context));
+    return confirmWithinMs === undefined ? stored : within(confirmWithinMs, stored);
   }
 
   async function observed(tenant: string, input: unknown, context: IntakeContext): Promise<SubmitOutcome> {
@@ -135,6 +138,17 @@ async function store(log: EventLog, submission: Submission, command: Command): P
     if (error instanceof TaskledgerError) return refusedBy(error);
     throw error;
   }
+}
+
+/** The work goes on after its time; only its submitter is told not to wait. */
+function within(ms: number, work: Promise<SubmitOutcome>): Promise<SubmitOutcome> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(
+      () => resolve(refused([issue('log_unavailable', { reason: `nothing heard within ${ms} ms` })])),
+      ms,
+    );
+    work.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
 }
 
 /** The task exists: the same submission gets its original back, any other is a conflict. */

@@ -90,6 +90,12 @@ export const settings = {
 
   httpHost: setting('TASKLEDGER_HTTP_HOST', text, '127.0.0.1', 'Address the API listens on'),
   httpPort: setting('TASKLEDGER_HTTP_PORT', port, 8_080, 'Port the API listens on; 0 for any free one'),
+  httpSubmitTimeoutMs: setting(
+    'TASKLEDGER_HTTP_SUBMIT_TIMEOUT_MS',
+    atLeast(100),
+    10_000,
+    'Wait of an HTTP submission for the log, before it is answered 503; the write may still happen, and the same key tells',
+  ),
   httpRatePerSecond: setting(
     'TASKLEDGER_HTTP_RATE',
     atLeast(1),

@@ -71,6 +71,17 @@ describe('read your writes', () => {
   });
 });
 
+test('a refused submission by message can be looked up with its reasons', async () => {
+  const taskId = '0197b1f0-0000-7000-8000-0000000000ff';
+  const reasons = [{ code: 'payload_has_nul', field: 'payload.a', message: 'no NUL' }];
+  const actor = { kind: 'intake', id: 'gateway' } as const;
+  const { seq } = await api.intake.reject({ tenant: 'acme', type: 'mail', taskId, reasons, actor });
+  const { body } = await get(`/v1/tasks/${taskId}?wait=${seq}`);
+  expect(body.task).toMatchObject({ status: 'REJECTED', rejections: reasons });
+  const events = await get(`/v1/tasks/${taskId}/events`);
+  expect(events.body.events).toEqual([expect.objectContaining({ kind: 'REJECTED', data: { reasons } })]);
+});
+
 describe('tenants are apart', () => {
   test("another tenant's task and events are 404; an operator sees both", async () => {
     const { id, seq } = await submit({ type: 'mail' });

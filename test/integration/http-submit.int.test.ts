@@ -84,6 +84,13 @@ describe('idempotency', () => {
     expect(await eventsOf(fresh[0]?.body.id)).toHaveLength(1);
   });
 
+  test('a key beyond ASCII is the same in a header and in a body', async () => {
+    const inBody = await post({ type: 'mail', payload: 1, idempotencyKey: 'größe' });
+    const bytes = Buffer.from('größe').toString('latin1');
+    const inHeader = await post({ type: 'mail', payload: 1 }, acme, { 'idempotency-key': bytes });
+    expect(inHeader.body).toEqual({ ...inBody.body, replayed: true });
+  });
+
   test('keys given in two places must be equal', async () => {
     const { status, body } = await post({ type: 'mail', payload: 1, idempotencyKey: 'a' }, acme, {
       'idempotency-key': 'b',

@@ -11,9 +11,10 @@ import { silentLogger } from '../../src/observe/log.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { type Config, loadConfig } from '../../src/platform/config.ts';
+import { connectNats } from '../../src/platform/nats.ts';
 import type { Query } from '../../src/query/query.ts';
 import { openRegistry } from '../../src/registry/registry.ts';
-import { connectTestNats, testNamespace, testNatsUrl } from './servers.ts';
+import { testNamespace, testNatsUrl } from './servers.ts';
 
 /** Everything that takes submissions, on the shared NATS server, with keys of two tenants and of an operator. */
 export async function startApi(
@@ -21,14 +22,20 @@ export async function startApi(
   {
     config: overrides = {},
     queryOn = () => absentQuery,
-  }: { config?: Partial<Config>; queryOn?: (nc: NatsConnection, names: Names) => Query } = {},
+    natsUrl = testNatsUrl(),
+  }: {
+    config?: Partial<Config>;
+    queryOn?: (nc: NatsConnection, names: Names) => Query;
+    /** Of a proxy before the shared server. */
+    natsUrl?: string;
+  } = {},
 ) {
   const config: Config = {
-    ...loadConfig({ NATS_URL: testNatsUrl(), TASKLEDGER_PREFIX: testNamespace(fileUrl) }),
+    ...loadConfig({ NATS_URL: natsUrl, TASKLEDGER_PREFIX: testNamespace(fileUrl) }),
     httpPort: 0,
     ...overrides,
   };
-  const nc = await connectTestNats();
+  const nc = await connectNats(config, 'api under test');
   const subjects = names(config.prefix);
   const logger = silentLogger;
   await ensureStreams({ nc, names: subjects, config, logger });
@@ -51,6 +58,7 @@ export async function startApi(
     config,
     clock,
     backlog,
+    confirmWithinMs: config.httpSubmitTimeoutMs,
     observe: (outcome, ms) => metrics.submission('http', outcome, ms),
   });
   const query = queryOn(nc, subjects);

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { TaskledgerError } from '../../domain/errors.ts';
@@ -53,10 +54,10 @@ export function submitRoutes(app: FastifyInstance, { config, intake, registry }:
       const outcome = await intake.submit(target(identity, body), body, {
         actor: actorOf(identity),
         trace: headerOf(request.headers['traceparent']),
-        idempotencyKey: headerOf(request.headers['idempotency-key']),
+        idempotencyKey: utf8(headerOf(request.headers['idempotency-key'])),
       });
       if (!outcome.ok) {
-        if (outcome.error.code === 'backlog_full') reply.header('retry-after', RETRY_AFTER_S);
+        if (outcome.error.retryable) reply.header('retry-after', RETRY_AFTER_S);
         return reply.code(outcome.error.status).send(errorBody(outcome.error, request.id, outcome.reasons));
       }
       const { id, status, seq, replayed } = outcome;
@@ -136,3 +137,10 @@ function tasksOf(body: unknown, limit: number): readonly unknown[] {
 
 const headerOf = (value: string | readonly string[] | undefined): string | undefined =>
   typeof value === 'string' ? value : value?.[0];
+
+/** Node reads header bytes as Latin-1; a key beyond ASCII was most likely sent as UTF-8, as it would be in a body. */
+function utf8(header: string | undefined): string | undefined {
+  if (header === undefined || !/[\x80-\xff]/.test(header)) return header;
+  const bytes = Buffer.from(header, 'latin1');
+  return isUtf8(bytes) ? bytes.toString('utf8') : header;
+}
