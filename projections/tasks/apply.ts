@@ -4,6 +4,8 @@ import { jsonText } from '../engine/sql-text.ts';
 
 /**
  * What a batch changes in one row of `tasks`, in the columns' order. Instants are ms since 1970, JSON columns hold text.
+ * They are the actors' times, because HISTORY does not keep when TASKS stored an event: a finished task's row is the same
+ * whichever of the two it is built from. Only `dueAt` of a retry counts from the storing, as the dispatcher does.
  * `null` means "says nothing" for what the SQL merges, and "none" for what the last event alone decides.
  */
 export interface TaskChange {
@@ -54,7 +56,7 @@ export function apply(batch: readonly Recorded[]): TaskChange[] {
   return [...changes.values()];
 }
 
-function begin({ event, seq, storedAt }: Recorded): TaskChange {
+function begin({ event, seq }: Recorded): TaskChange {
   return {
     tenant: event.tenant,
     id: event.taskId,
@@ -66,8 +68,8 @@ function begin({ event, seq, storedAt }: Recorded): TaskChange {
     cancelRequested: false,
     submittedSeq: event.from === null ? seq : -seq,
     seq,
-    submittedAt: submittedAt(event) ?? storedAt,
-    updatedAt: storedAt,
+    submittedAt: submittedAt(event) ?? event.at,
+    updatedAt: event.at,
     runAt: null,
     dueAt: null,
     deadlineAt: null,
@@ -90,9 +92,9 @@ function fold(change: TaskChange, { event, seq, storedAt }: Recorded): void {
   change.round = event.round;
   change.attempt = event.attempt;
   change.seq = seq;
-  change.updatedAt = storedAt;
+  change.updatedAt = event.at;
   change.dueAt = dueAt(event, storedAt);
-  change.finishedAt = TERMINAL.has(event.kind as never) ? storedAt : null;
+  change.finishedAt = TERMINAL.has(event.kind as never) ? event.at : null;
   switch (event.kind) {
     case 'INGESTED':
       change.payload = jsonText(event.data.payload);
@@ -109,11 +111,11 @@ function fold(change: TaskChange, { event, seq, storedAt }: Recorded): void {
       break;
     case 'CLAIMED':
       change.worker = event.actor.id;
-      change.claimedAt = storedAt;
+      change.claimedAt = event.at;
       change.startedAt = null;
       break;
     case 'PROCESSING':
-      change.startedAt = storedAt;
+      change.startedAt = event.at;
       break;
     case 'COMPLETED':
       change.result = event.data.result === undefined ? null : jsonText(event.data.result);

@@ -47,7 +47,7 @@ describe('the row of a task after', () => {
       submittedSeq: 10,
       seq: 10,
       submittedAt: NOW,
-      updatedAt: STORED,
+      updatedAt: NOW,
       runAt: NOW + 50,
       dueAt: NOW + 50,
       deadlineAt: NOW + 90,
@@ -71,9 +71,9 @@ describe('the row of a task after', () => {
       seq: 50,
       attempt: 1,
       worker: 'w1',
-      claimedAt: STORED,
-      startedAt: STORED,
-      finishedAt: STORED,
+      claimedAt: NOW,
+      startedAt: NOW,
+      finishedAt: NOW,
       result: '{"frames":250}',
       payload: '{"clip":1}',
       dueAt: null,
@@ -110,7 +110,7 @@ describe('the row of a task after', () => {
     expect(rowAfter(...dead)).toMatchObject({
       status: 'DEAD_LETTER',
       deadLetterReason: 'retries',
-      finishedAt: STORED,
+      finishedAt: NOW,
       deadlineAt: NOW + 90,
     });
     expect(rowAfter(...dead, replay({ payload: { clip: 2 } }))).toMatchObject({
@@ -133,7 +133,7 @@ describe('the row of a task after', () => {
     expect(rowAfter(ingest(), ...running, requestCancel(), cancel())).toMatchObject({
       status: 'CANCELLED',
       cancelRequested: true,
-      finishedAt: STORED,
+      finishedAt: NOW,
     });
   });
 
@@ -142,7 +142,7 @@ describe('the row of a task after', () => {
       status: 'REJECTED',
       payload: null,
       rejections: '[{"code":"request_invalid","field":"payload","message":"is missing"}]',
-      finishedAt: STORED,
+      finishedAt: NOW,
     });
   });
 

@@ -8,7 +8,7 @@ import { randomLives, randomOf } from '../support/random-lives.ts';
 import { type ModelDatabase, openModelDatabase } from '../support/read-models.ts';
 
 /** What the SQL of the read models does with events, without a log. */
-const events = randomLives({ seed: 11, tasks: 60, events: 3_000 });
+const events = randomLives({ seed: 11, tasks: 60, events: 1_500 });
 const databases: ModelDatabase[] = [];
 afterAll(async () => {
   for (const database of databases) await database.close();
@@ -53,7 +53,7 @@ describe('the read models', () => {
     await applyAll(whole, [events]);
   });
 
-  test.each([4, 100])(
+  test.each([5, 100])(
     'are the same whether events come in pieces of up to %i or all at once',
     async (most) => {
       const pieces = await setup();
