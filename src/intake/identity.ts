@@ -9,11 +9,13 @@ const ROOT = '7b1c2f0e-5d0a-5c3b-9c57-0d1f6b8a4e21';
 
 const namespaces = new LRUCache<string, string>({ max: 10_000 });
 
-function namespaceOf(tenant: string): string {
-  const known = namespaces.get(tenant);
+/** `keys` and `submissions` are apart, so that no key can be made to name the task of a submission without one. */
+function namespaceOf(tenant: string, of: 'keys' | 'submissions'): string {
+  const name = of === 'keys' ? tenant : `${tenant} submissions`;
+  const known = namespaces.get(name);
   if (known !== undefined) return known;
-  const derived = uuidV5(tenant, ROOT);
-  namespaces.set(tenant, derived);
+  const derived = uuidV5(name, ROOT);
+  namespaces.set(name, derived);
   return derived;
 }
 
@@ -23,7 +25,7 @@ function namespaceOf(tenant: string): string {
  */
 export function taskIdOfKey(tenant: string, key: string): string {
   const lower = key.toLowerCase();
-  return UUID_PATTERN.test(lower) ? lower : uuidV5(key, namespaceOf(tenant));
+  return UUID_PATTERN.test(lower) ? lower : uuidV5(key, namespaceOf(tenant, 'keys'));
 }
 
 /**
@@ -31,7 +33,7 @@ export function taskIdOfKey(tenant: string, key: string): string {
  * recreated stream counts its sequences from 1 again.
  */
 export const taskIdOfSubmission = (tenant: string, seq: number, storedAtNanos: bigint): string =>
-  uuidV5(`submission ${seq} ${storedAtNanos}`, uuidV5('submissions', namespaceOf(tenant)));
+  uuidV5(`submission ${seq} ${storedAtNanos}`, namespaceOf(tenant, 'submissions'));
 
 /**
  * A new task id: a UUIDv7, so that neighbours in time are neighbours in an index. Made from Node's pooled random UUIDs,

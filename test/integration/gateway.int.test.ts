@@ -192,6 +192,20 @@ describe('an invalid submission', () => {
   });
 });
 
+test('a consumer that somebody deleted is made again, and nothing is lost', async () => {
+  const ids = Array.from({ length: 50 }, () => randomUUID());
+  await Promise.all(ids.slice(0, 25).map((id) => publish(names.submit('acme', 'mail'), { payload: 1, id })));
+  await jsm.consumers.delete(names.streams.submissions, 'intake');
+  await Promise.all(ids.slice(25).map((id) => publish(names.submit('acme', 'mail'), { payload: 1, id })));
+  await eventually(
+    async () => {
+      const kinds = await Promise.all(ids.map((id) => kindsOf(id)));
+      expect(kinds.filter((found) => found.join() !== 'INGESTED')).toEqual([]);
+    },
+    { timeoutMs: 30_000, intervalMs: 200 },
+  );
+});
+
 test('two gateways share a thousand submissions and none is lost or doubled', async () => {
   const twin = createGateway(gatewayOptions);
   await twin.start();
