@@ -27,16 +27,16 @@ describe('the fence', () => {
   });
 
   test('is the same string for every event of a task, whatever its type', () => {
-    const { fence } = names('staging_');
+    const staging = names('staging_');
     const id = '0b6f1c1e-0000-4000-8000-000000000000';
-    expect(fence('acme', id)).toBe(`staging_tasks.acme.*.${id}.*`);
+    expect(staging.fence('acme', id)).toBe(`staging_tasks.acme.*.${id}.*`);
   });
 
   test('covers every subject of the task', () => {
-    const { fence, taskEvent } = names('');
+    const own = names('');
     const id = '0b6f1c1e-0000-4000-8000-000000000000';
-    const covers = new RegExp(`^${fence('acme', id).replaceAll('.', '\\.').replaceAll('*', '[^.]+')}$`);
-    expect(taskEvent('acme', 'transcode', id, 'RETRY_CLAIMED')).toMatch(covers);
-    expect(taskEvent('other', 'transcode', id, 'RETRY_CLAIMED')).not.toMatch(covers);
+    const covers = new RegExp(`^${own.fence('acme', id).replaceAll('.', '\\.').replaceAll('*', '[^.]+')}$`);
+    expect(own.taskEvent('acme', 'transcode', id, 'RETRY_CLAIMED')).toMatch(covers);
+    expect(own.taskEvent('other', 'transcode', id, 'RETRY_CLAIMED')).not.toMatch(covers);
   });
 });

@@ -2,13 +2,9 @@ import {
   AckPolicy,
   type ConsumerConfig,
   DeliverPolicy,
-  DiscardPolicy,
   JetStreamApiError,
   type JetStreamManager,
   jetstreamManager,
-  RetentionPolicy,
-  StorageType,
-  StoreCompression,
   type StreamConfig,
 } from '@nats-io/jetstream';
 import { Kvm } from '@nats-io/kv';
@@ -17,20 +13,15 @@ import { TaskledgerError } from '../domain/errors.ts';
 import type { Logger } from '../observe/log.ts';
 import type { Config } from '../platform/config.ts';
 import { requireServer } from './server-check.ts';
+import {
+  type BucketOptions,
+  bucketConfigs,
+  type StreamsConfig,
+  streamConfigs,
+  type WantedStream,
+} from './stream-settings.ts';
 import type { Names } from './subjects.ts';
 
-type StreamsConfig = Pick<
-  Config,
-  'replicas' | 'hotWindowHours' | 'historyDays' | 'historyBytes' | 'ackWaitMs'
->;
-type Wanted = Partial<StreamConfig> & Pick<StreamConfig, 'name'>;
-
-const HOUR_MS = 3_600_000;
-/** Explicit, because the server's default of 1000 cannot be lifted later. */
-const MAX_CONSUMERS = 20_000;
-const SHORT_DEDUPE_MS = 1_000;
-/** A worker that is not heard of for so long is forgotten by the registry. */
-const WORKER_TTL_MS = 60_000;
 /** Settings that follow the configuration; any other difference is an incompatible stream. */
 const CHANGEABLE = ['max_age', 'max_bytes', 'num_replicas', 'duplicate_window'] as const;
 /** While a cluster elects its leader. */
@@ -59,87 +50,6 @@ export async function ensureStreams({ nc, names, config, logger }: StreamParts):
   for (const [bucket, options] of bucketConfigs(names, config)) {
     await patiently(() => ensureBucket(jsm, kvm, bucket, options));
   }
-}
-
-/** What the streams look like: DESIGN.md 3. */
-export function streamConfigs(names: Names, config: StreamsConfig): Wanted[] {
-  const common = {
-    storage: StorageType.File,
-    num_replicas: config.replicas,
-    max_consumers: MAX_CONSUMERS,
-    allow_direct: true,
-    max_msgs: -1,
-    max_msgs_per_subject: -1,
-  };
-  return [
-    {
-      ...common,
-      name: names.streams.tasks,
-      description: 'The log: every event of every task, for the hot window',
-      subjects: [names.allTasks],
-      retention: RetentionPolicy.Limits,
-      discard: DiscardPolicy.Old,
-      max_age: nanos(config.hotWindowHours * HOUR_MS),
-      max_bytes: -1,
-      duplicate_window: nanos(SHORT_DEDUPE_MS),
-      republish: { src: names.allTasks, dest: names.allFeed },
-    },
-    {
-      ...common,
-      name: names.streams.history,
-      description: 'Every event for long, on few subjects; read models are rebuilt from it',
-      sources: [{ name: names.streams.tasks, subject_transforms: [names.historyTransform] }],
-      retention: RetentionPolicy.Limits,
-      discard: DiscardPolicy.Old,
-      max_age: nanos(config.historyDays * 24 * HOUR_MS),
-      max_bytes: config.historyBytes,
-      duplicate_window: nanos(SHORT_DEDUPE_MS),
-      compression: StoreCompression.S2,
-    },
-    {
-      ...common,
-      name: names.streams.timers,
-      description: 'Schedules of delays, retries and recurring tasks, and what they fired',
-      subjects: [...names.timerSubjects],
-      retention: RetentionPolicy.Limits,
-      discard: DiscardPolicy.Old,
-      max_age: 0,
-      max_bytes: -1,
-      allow_msg_schedules: true,
-      allow_msg_ttl: true,
-      allow_rollup_hdrs: true,
-    },
-    {
-      ...common,
-      name: names.streams.submissions,
-      description: 'Tasks submitted by message, until intake has taken them',
-      subjects: [names.allSubmissions],
-      retention: RetentionPolicy.Workqueue,
-      discard: DiscardPolicy.New,
-      max_age: 0,
-      max_bytes: -1,
-    },
-  ];
-}
-
-interface BucketOptions {
-  readonly replicas: number;
-  readonly history: number;
-  readonly storage: StorageType;
-  /** Ms; 0 for ever. */
-  readonly ttl: number;
-}
-
-function bucketConfigs(names: Names, { replicas }: StreamsConfig): [string, BucketOptions][] {
-  const lasting = { replicas, history: 1, storage: StorageType.File, ttl: 0 };
-  const { tenants, types, keys, leaders, workers } = names.buckets;
-  return [
-    [tenants, lasting],
-    [types, lasting],
-    [keys, lasting],
-    [leaders, lasting],
-    [workers, { ...lasting, ttl: WORKER_TTL_MS }],
-  ];
 }
 
 /**
@@ -181,7 +91,7 @@ const STREAM_NOT_FOUND = 10_059;
 /** More than one replica on a server that is in no cluster. */
 const REPLICAS_NOT_SUPPORTED = 10_074;
 
-async function ensureStream(jsm: JetStreamManager, wanted: Wanted, logger: Logger): Promise<void> {
+async function ensureStream(jsm: JetStreamManager, wanted: WantedStream, logger: Logger): Promise<void> {
   const actual = await findStream(jsm, wanted.name);
   if (actual === undefined) {
     try {
@@ -211,7 +121,7 @@ async function findStream(jsm: JetStreamManager, name: string): Promise<StreamCo
 }
 
 /** Throws `stream_incompatible` naming the first setting that differs and must not. */
-export function refuseIncompatible(wanted: Wanted, actual: Partial<StreamConfig>): void {
+export function refuseIncompatible(wanted: WantedStream, actual: Partial<StreamConfig>): void {
   const free = new Set<string>([...CHANGEABLE, 'max_consumers', 'description']);
   for (const [setting, expected] of Object.entries(wanted)) {
     const found = (actual as Record<string, unknown>)[setting];

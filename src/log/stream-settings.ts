@@ -1,0 +1,102 @@
+import {
+  DiscardPolicy,
+  RetentionPolicy,
+  StorageType,
+  StoreCompression,
+  type StreamConfig,
+} from '@nats-io/jetstream';
+import { nanos } from '@nats-io/transport-node';
+import type { Config } from '../platform/config.ts';
+import type { Names } from './subjects.ts';
+
+export type StreamsConfig = Pick<Config, 'replicas' | 'hotWindowHours' | 'historyDays' | 'historyBytes'>;
+export type WantedStream = Partial<StreamConfig> & Pick<StreamConfig, 'name'>;
+
+const HOUR_MS = 3_600_000;
+/** Explicit, because the server's default of 1000 cannot be lifted later. */
+const MAX_CONSUMERS = 20_000;
+const SHORT_DEDUPE_MS = 1_000;
+/** A worker that is not heard of for so long is forgotten by the registry. */
+const WORKER_TTL_MS = 60_000;
+
+/** What the streams look like: DESIGN.md 3. */
+export function streamConfigs(names: Names, config: StreamsConfig): WantedStream[] {
+  const common = {
+    storage: StorageType.File,
+    num_replicas: config.replicas,
+    max_consumers: MAX_CONSUMERS,
+    allow_direct: true,
+    max_msgs: -1,
+    max_msgs_per_subject: -1,
+  };
+  return [
+    {
+      ...common,
+      name: names.streams.tasks,
+      description: 'The log: every event of every task, for the hot window',
+      subjects: [names.allTasks],
+      retention: RetentionPolicy.Limits,
+      discard: DiscardPolicy.Old,
+      max_age: nanos(config.hotWindowHours * HOUR_MS),
+      max_bytes: -1,
+      duplicate_window: nanos(SHORT_DEDUPE_MS),
+      republish: { src: names.allTasks, dest: names.allFeed },
+    },
+    {
+      ...common,
+      name: names.streams.history,
+      description: 'Every event for long, on few subjects; read models are rebuilt from it',
+      sources: [{ name: names.streams.tasks, subject_transforms: [names.historyTransform] }],
+      retention: RetentionPolicy.Limits,
+      discard: DiscardPolicy.Old,
+      max_age: nanos(config.historyDays * 24 * HOUR_MS),
+      max_bytes: config.historyBytes,
+      duplicate_window: nanos(SHORT_DEDUPE_MS),
+      compression: StoreCompression.S2,
+    },
+    {
+      ...common,
+      name: names.streams.timers,
+      description: 'Schedules of delays, retries and recurring tasks, and what they fired',
+      subjects: [...names.timerSubjects],
+      retention: RetentionPolicy.Limits,
+      discard: DiscardPolicy.Old,
+      max_age: 0,
+      max_bytes: -1,
+      allow_msg_schedules: true,
+      allow_msg_ttl: true,
+      allow_rollup_hdrs: true,
+    },
+    {
+      ...common,
+      name: names.streams.submissions,
+      description: 'Tasks submitted by message, until intake has taken them',
+      subjects: [names.allSubmissions],
+      retention: RetentionPolicy.Workqueue,
+      discard: DiscardPolicy.New,
+      max_age: 0,
+      max_bytes: -1,
+    },
+  ];
+}
+
+export interface BucketOptions {
+  readonly replicas: number;
+  readonly history: number;
+  readonly storage: StorageType;
+  /** Ms; 0 for ever. */
+  readonly ttl: number;
+}
+
+/** The buckets and their options. */
+export function bucketConfigs(names: Names, { replicas }: StreamsConfig): [string, BucketOptions][] {
+  const lasting = { replicas, history: 1, storage: StorageType.File, ttl: 0 };
+  const { tenants, types, keys, leaders, workers } = names.buckets;
+  return [
+    [tenants, lasting],
+    [types, lasting],
+    [keys, lasting],
+    [leaders, lasting],
+    [workers, { ...lasting, ttl: WORKER_TTL_MS }],
+  ];
+}
