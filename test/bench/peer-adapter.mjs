@@ -1,6 +1,6 @@
 // Taskledger for the harness of the yardstick systems: `node bench.mjs --peer <this file> --workload W2`.
 // Needs `npm run build` first: producer and worker use dist/, as an application would use the package.
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 
 const root = new URL('../../', import.meta.url);
 const { version } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'));
@@ -29,6 +29,8 @@ export const meta = {
 
 /** Servers, dispatcher, API and projectors, all empty again after each `reset`. Node runs TypeScript through tsx here, in the runner alone. */
 async function startServer() {
+  // The harness keeps its journal where its own servers have their data.
+  mkdirSync(process.env.BENCH_TMP ?? '/tmp/bench', { recursive: true });
   const { tsImport } = await import('tsx/esm/api');
   const { prepareStands, parseLayout } = await tsImport('./stand.ts', import.meta.url);
   const stands = await prepareStands((line) => console.error(`taskledger: ${line}`));
