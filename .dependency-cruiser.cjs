@@ -7,7 +7,7 @@ module.exports = {
       name: 'no-circular',
       severity: 'error',
       from: {},
-      to: { circular: true, dependencyTypesNot: ['type-only'] },
+      to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
     },
     {
       name: 'domain-is-pure',
@@ -44,10 +44,10 @@ module.exports = {
     {
       name: 'projections-are-pure-over-the-engine',
       severity: 'error',
-      from: { path: '^projections/(?!engine/)' },
+      from: { path: '^projections/(?!engine/)([^/]+)/' },
       to: {
         path: '^(src|projections)/',
-        pathNot: ['^src/domain/', '^projections/engine/', '^projections/$1'],
+        pathNot: ['^src/domain/', '^projections/engine/', '^projections/$1/'],
       },
     },
     {
