@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { TaskledgerError } from '../domain/errors.ts';
+import type { Recorded } from '../domain/events.ts';
 import type { LogBatch, LogReader } from '../log/event-log.ts';
 import type { OpenedLog } from '../log/open.ts';
 import { createLogReader } from '../log/reader.ts';
@@ -66,7 +67,9 @@ const MAX_BATCH = 1_000;
 const MEASURE_MS = 100;
 const BACKLOG_MS = 250;
 const SWEEP_MS = 1_000;
-/** Node's timers cannot be set further. */
+/** How long `stop` waits for appends; without NATS they would take much longer. */
+const STOP_WAIT_MS = 3_000;
+/** The sweep comes anyway; Node's timers cannot be set much further. */
 const MAX_TIMEOUT_MS = 60_000;
 
 export const createDispatcher = (parts: DispatcherParts): Dispatcher => new LogDispatcher(parts);
@@ -175,7 +178,7 @@ class LogDispatcher implements Dispatcher {
     clearTimeout(this.#wakeTimer);
     // The lead is given back first: the standby need not wait for appends that rule 1 makes harmless.
     await this.#leadership.stop();
-    await this.#performer.whenIdle();
+    await this.#performer.whenIdle(STOP_WAIT_MS);
     await this.#reader?.stop();
     await this.#timers.stop();
     for (const waiter of this.#leaderWaiters.splice(0)) waiter.reject(new TaskledgerError('shutting_down'));
@@ -211,10 +214,23 @@ class LogDispatcher implements Dispatcher {
   }
 
   #onBatch({ events, unreadable }: LogBatch): void {
-    for (const recorded of events) this.#core.observe(recorded);
+    for (const recorded of events) this.#observe(recorded);
     for (const { seq, reason } of unreadable)
       this.#parts.logger.error({ seq, reason }, 'an event cannot be read; its task may be stuck');
     if (this.#core.phase !== 'replaying') this.#pump();
+  }
+
+  /** One event that makes no sense must not hold up all others. */
+  #observe(recorded: Recorded): void {
+    try {
+      this.#core.observe(recorded);
+    } catch (error) {
+      const { seq, event } = recorded;
+      this.#parts.logger.error(
+        { seq, taskId: event.taskId, error },
+        'an event cannot be folded; its task may be stuck',
+      );
+    }
   }
 
   #onFired({ tenant, taskId, dueAt }: Timer): void {

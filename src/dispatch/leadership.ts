@@ -164,7 +164,7 @@ export class Leadership implements Service {
     return this.#kv;
   }
 
-  /** Until the next pass is due, the key is released, or the service stops. A leader also wakes when its lease ends. */
+  /** Until the next pass is due, the key is released, or the service stops. A standby is awake when the lease it watches ends. */
   #pause(): Promise<void> {
     return new Promise((resolve) => {
       const done = (): void => {
@@ -172,7 +172,13 @@ export class Leadership implements Service {
         this.#wake = undefined;
         resolve();
       };
-      const timer = setTimeout(done, Math.ceil(this.#parts.leaseMs / PASSES));
+      const { leaseMs } = this.#parts;
+      const leftMs = this.#since + leaseMs - performance.now();
+      const passMs = leaseMs / PASSES;
+      const timer = setTimeout(
+        done,
+        Math.ceil(this.#leads || leftMs <= 0 ? passMs : Math.min(passMs, leftMs)),
+      );
       this.#wake = done;
       if (this.#stopping || this.#released) done();
     });

@@ -56,13 +56,16 @@ export class Performer {
     void this.#run(intent);
   }
 
-  /** Resolves when nothing is under way. */
-  whenIdle(): Promise<void> {
-    return this.#underWay === 0
-      ? Promise.resolve()
-      : new Promise((resolve) => {
-          this.#idle.push(resolve);
-        });
+  /** Resolves when nothing is under way, at the latest after `timeoutMs`. */
+  whenIdle(timeoutMs: number): Promise<void> {
+    if (this.#underWay === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, timeoutMs);
+      this.#idle.push(() => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
   }
 
   stats(): PerformerStats {

@@ -11,7 +11,8 @@ import { ensureStreams } from '../../src/log/streams.ts';
 import { type Names, names } from '../../src/log/subjects.ts';
 import { silentLogger } from '../../src/observe/log.ts';
 import { type Config, loadConfig } from '../../src/platform/config.ts';
-import { connectTestNats } from './servers.ts';
+import { natsOptions } from '../../src/platform/nats.ts';
+import { connectTestNats, testNatsUrl } from './servers.ts';
 
 /** What an attempt of the stand-in worker ends in; `hold` leaves it running. */
 export type AttemptOutcome = 'complete' | 'fail' | 'lose' | 'hold';
@@ -49,13 +50,20 @@ export interface Worker {
 export const TENANT = 'acme';
 export const TYPE = 'transcode';
 
-export async function openTaskWorld(prefix: string, settings: Partial<Config> = {}): Promise<TaskWorld> {
+/** `servers`: a NATS server or cluster other than the shared one. */
+export async function openTaskWorld(
+  prefix: string,
+  settings: Partial<Config> = {},
+  servers?: readonly string[],
+): Promise<TaskWorld> {
   const config: Config = { ...loadConfig({}), ...settings };
   const worldNames = names(prefix);
   const closers: (() => Promise<void>)[] = [];
   let stopping = false;
   const connect = async () => {
-    const nc = await connectTestNats();
+    const nc = await connectTestNats({
+      ...natsOptions({ ...config, natsUrl: (servers ?? [testNatsUrl()]).join(',') }, 'task-world'),
+    });
     const log = await openLog({ nc, names: worldNames, config, logger: silentLogger });
     closers.unshift(async () => {
       await log.close();
