@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { Recorded } from '../../../src/domain/events.ts';
 import { fold } from '../../../src/domain/task.ts';
 import { createLogReader } from '../../../src/log/reader.ts';
@@ -50,6 +50,10 @@ export function faultsDoNoHarm(
         await reader.start();
 
         let striking = true;
+        onTestFinished(async () => {
+          striking = false;
+          await ground.clear();
+        });
         const strikeAll = async (): Promise<void> => {
           for (let n = 0; n < strikes; n += 1) {
             await reader.whenReached(reader.position() + BETWEEN);
@@ -78,7 +82,6 @@ export function faultsDoNoHarm(
         const history = await readAll(ground, { stream: 'history', count: lastSeq });
         expect(history.length).toBe(lastSeq);
         expectComplete(history, ids);
-        await ground.clear();
       },
       120_000,
     );
