@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import type { Command } from '../../src/domain/commands.ts';
 import {
   carry,
   claim,
@@ -16,7 +17,7 @@ import {
 import { apply } from './apply.ts';
 import { dayOf, firstDayKept, partitionOf } from './partitions.ts';
 
-const rowsOf = (...commands: Parameters<typeof given>) => apply(given(...commands).events);
+const rowsOf = (...commands: Command[]) => apply(given(...commands).events);
 
 test('every event is a row with who, when and from what to what', () => {
   const rows = rowsOf(ingest(), queue(), claim('w7'));

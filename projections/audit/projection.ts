@@ -1,11 +1,10 @@
-import type { Config } from '../../src/platform/config.ts';
 import type { Projection } from '../engine/projection.ts';
 import { type AuditRow, apply } from './apply.ts';
 import { dayOf, Partitions } from './partitions.ts';
 import { write } from './sql.ts';
 
 /** Every event, for `auditDays` days by the log's clock. */
-export function auditProjection({ auditDays }: Pick<Config, 'auditDays'>): Projection<AuditRow[]> {
+export function auditProjection({ auditDays }: { readonly auditDays: number }): Projection<AuditRow[]> {
   const partitions = new Partitions(auditDays);
   return {
     name: 'audit',

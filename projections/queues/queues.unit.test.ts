@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import type { Command } from '../../src/domain/commands.ts';
 import {
   cancel,
   carry,
@@ -13,7 +14,7 @@ import {
 import { randomLives } from '../../test/support/random-lives.ts';
 import { apply } from './apply.ts';
 
-const deltas = (...commands: Parameters<typeof given>) =>
+const deltas = (...commands: Command[]) =>
   Object.fromEntries(apply(given(...commands).events).map(({ status, delta }) => [status, delta]));
 
 test('a submission adds one', () => {

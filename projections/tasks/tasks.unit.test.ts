@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { Command } from '../../src/domain/commands.ts';
 import {
   cancel,
   carry,
@@ -23,7 +24,7 @@ const once = { maxRetries: 0 };
 const STORED = NOW + 7;
 
 /** The one change after living through the commands, in one batch. */
-function rowAfter(...commands: Parameters<typeof given>): TaskChange {
+function rowAfter(...commands: Command[]): TaskChange {
   const [change, ...others] = apply(given(...commands).events);
   expect(others).toEqual([]);
   if (change === undefined) throw new Error('no change');

@@ -12,7 +12,7 @@ export type PostgresSettings = Pick<Config, 'databaseUrl' | 'databasePoolSize' |
 export function createPool(settings: PostgresSettings, name: string): pg.Pool {
   const pool = new pg.Pool({
     connectionString: settings.databaseUrl,
-    application_name: `taskledger ${name}`,
+    application_name: name,
     max: settings.databasePoolSize,
     statement_timeout: settings.databaseTimeoutMs,
     // The client gives up a little later than the server, for when no answer comes at all.

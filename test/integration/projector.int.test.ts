@@ -29,17 +29,17 @@ afterEach(async () => {
 let grounds = 0;
 async function setup(): Promise<{ ground: LogGround; database: ModelDatabase }> {
   const database = await openModelDatabase(import.meta.url);
-  closers.push(database.close);
+  closers.push(() => database.close());
   grounds += 1;
   const ground = await openLogGround(testNamespace(import.meta.url).replace('_', `${grounds}_`));
-  closers.push(ground.stop);
+  closers.push(() => ground.stop());
   return { ground, database };
 }
 
 /** What one undisturbed projector makes of the log, in a database of its own. */
 async function undisturbed(ground: LogGround, lastSeq: number): Promise<Record<string, string>> {
   const database = await openModelDatabase(import.meta.url);
-  closers.push(database.close);
+  closers.push(() => database.close());
   const projector = ground.projector(database.pool);
   await projector.start();
   await projector.whenCaughtUp(lastSeq);
@@ -120,7 +120,7 @@ describe('a projector', () => {
     const { ground, database } = await setup();
     const announced: unknown[] = [];
     ground.nc.subscribe(ground.names.projectionPosition('audit'), {
-      callback: (_, message) => announced.push((message.json() as { position: number }).position),
+      callback: (_, message) => void announced.push((message.json() as { position: number }).position),
     });
     const projector = ground.projector(database.pool);
     await projector.start();
@@ -133,7 +133,7 @@ describe('a projector', () => {
     const { ground, database } = await setup();
     const target = new URL(database.url);
     const proxy = await startTcpProxy({ host: target.hostname, port: Number(target.port) });
-    closers.push(proxy.close);
+    closers.push(() => proxy.close());
     target.hostname = '127.0.0.1';
     target.port = String(proxy.port);
     const pool = createPool({ ...loadConfig({}), databaseUrl: target.href }, 'test');
@@ -235,7 +235,7 @@ describe('what cannot be digested', () => {
     const { ground, database } = await setup();
     const events = randomLives({ seed: 16, tasks: 20, events: 400 }).map(({ event, ...rest }) => ({
       ...rest,
-      event: { ...event, data: { ...event.data, filler: 'x'.repeat(5_000) } } as Recorded['event'],
+      event: { ...event, data: { ...event.data, filler: 'x'.repeat(5_000) } } as unknown as Recorded['event'],
     }));
     const [first] = events;
     if (first !== undefined) events[0] = { ...first, event: { ...first.event, attempt: 1e12 } };
@@ -346,7 +346,7 @@ describe('a log that is not what it was', () => {
       async () => (await jsm.streams.info(ground.names.streams.history)).state.messages === lastSeq,
     );
     const live = await openModelDatabase(import.meta.url);
-    closers.push(live.close);
+    closers.push(() => live.close());
     const early = ground.projector(live.pool);
     await early.start();
     await early.whenCaughtUp(lastSeq);

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Command } from '../../src/domain/commands.ts';
 import type { Recorded } from '../../src/domain/events.ts';
 import { loadConfig } from '../../src/platform/config.ts';
 import { createPool } from '../../src/platform/postgres.ts';
@@ -47,7 +48,7 @@ afterAll(async () => {
 
 const once = { maxRetries: 0 };
 /** Lives of their own; the answer is their ids. Returns when the read models show them. */
-async function live(tenant: string, ...lives: Parameters<typeof given>[]): Promise<string[]> {
+async function live(tenant: string, ...lives: Command[][]): Promise<string[]> {
   const ids: string[] = [];
   const events: Recorded[] = [];
   for (const [first, ...commands] of lives) {

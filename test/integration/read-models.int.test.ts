@@ -4,6 +4,7 @@ import { applyBatch } from '../../projections/engine/transaction.ts';
 import { projections } from '../../projections/projections.ts';
 import type { Recorded, Status } from '../../src/domain/events.ts';
 import { evolve, type TaskState } from '../../src/domain/task.ts';
+import type { TaskRow } from '../../src/query/rows.ts';
 import { randomLives, randomOf } from '../support/random-lives.ts';
 import { type ModelDatabase, openModelDatabase } from '../support/read-models.ts';
 
@@ -68,7 +69,7 @@ describe('the read models', () => {
       const { taskId } = recorded.event;
       states.set(taskId, evolve(states.get(taskId), recorded));
     }
-    const { rows } = await whole.pool.query('select * from tasks');
+    const { rows } = await whole.pool.query<TaskRow>('select * from tasks');
     expect(rows).toHaveLength(states.size);
     for (const row of rows) {
       const state = states.get(row.id);
@@ -115,8 +116,7 @@ function stateFacts(state: TaskState | undefined) {
   };
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: a row as the driver gives it
-function rowFacts(row: any) {
+function rowFacts(row: TaskRow) {
   const running = row.status === 'CLAIMED' || row.status === 'PROCESSING';
   return {
     status: row.status,
