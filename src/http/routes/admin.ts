@@ -27,7 +27,7 @@ const KeySchema = z.object({
 const BODY_LIMITS = { maxBytes: 4_096, maxDepth: 4 };
 
 /** Tenants and their keys. Tenants are the operators'; keys are also the business of a tenant's own admin. */
-export function adminRoutes(app: FastifyInstance, { registry, clock }: HttpParts): void {
+export function adminRoutes(app: FastifyInstance, { registry, clock, logger }: HttpParts): void {
   addRoute(app, {
     method: 'GET',
     url: '/v1/tenants',
@@ -55,6 +55,7 @@ export function adminRoutes(app: FastifyInstance, { registry, clock }: HttpParts
       requireOperator(identity);
       const settings = checked(TenantBody, body ?? {});
       const createdAt = registry.tenants.get(name)?.createdAt ?? new Date(clock.now()).toISOString();
+      logger.info({ by: identity.id, tenant: name, settings }, 'tenant put');
       return registry.tenants.put({ name, createdAt, ...settings });
     },
   });
@@ -87,7 +88,9 @@ export function adminRoutes(app: FastifyInstance, { registry, clock }: HttpParts
       const tenant = wanted ?? identity.tenant;
       if (tenant === ALL_TENANTS) requireOperator(identity);
       else readableTenant(identity, tenant, registry.tenants);
-      return reply.code(201).send(await registry.keys.create({ tenant, scopes, name }));
+      const made = await registry.keys.create({ tenant, scopes, name });
+      logger.info({ by: identity.id, keyId: made.id, tenant, scopes }, 'API key created');
+      return reply.code(201).send(made);
     },
   });
 
@@ -104,6 +107,7 @@ export function adminRoutes(app: FastifyInstance, { registry, clock }: HttpParts
       const mine = registry.keys.list(isOperator(identity) ? undefined : identity.tenant);
       if (!mine.some((key) => key.id === id)) throw new TaskledgerError('key_not_found', { keyId: id });
       await registry.keys.revoke(id);
+      logger.info({ by: identity.id, keyId: id }, 'API key revoked');
       return reply.code(204).send();
     },
   });

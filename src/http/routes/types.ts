@@ -18,7 +18,7 @@ const TypeSchema = z.object({
 });
 const BODY_LIMITS = { maxBytes: 65_536, maxDepth: 8 };
 
-export function typeRoutes(app: FastifyInstance, { registry }: HttpParts): void {
+export function typeRoutes(app: FastifyInstance, { registry, logger }: HttpParts): void {
   addRoute(app, {
     method: 'GET',
     url: '/v1/types',
@@ -64,7 +64,9 @@ export function typeRoutes(app: FastifyInstance, { registry }: HttpParts): void 
       requireOperator(identity);
       const unfit = checkJson(body ?? null, 'body', BODY_LIMITS);
       if (unfit !== undefined) throw unfit.error;
-      return view(await registry.types.put({ type, ...parse(SettingsBody, body) }));
+      const settings = parse(SettingsBody, body);
+      logger.info({ by: identity.id, type, settings }, 'type put');
+      return view(await registry.types.put({ type, ...settings }));
     },
   });
 }
