@@ -121,7 +121,7 @@ async function findStream(jsm: JetStreamManager, name: string): Promise<StreamCo
 }
 
 /** Throws `stream_incompatible` naming the first setting that differs and must not. */
-export function refuseIncompatible(wanted: WantedStream, actual: Partial<StreamConfig>): void {
+function refuseIncompatible(wanted: WantedStream, actual: Partial<StreamConfig>): void {
   const free = new Set<string>([...CHANGEABLE, 'max_consumers', 'description']);
   for (const [setting, expected] of Object.entries(wanted)) {
     const found = (actual as Record<string, unknown>)[setting];

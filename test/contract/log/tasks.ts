@@ -10,7 +10,7 @@ import { silentLogger } from '../../../src/observe/log.ts';
 import type { Ground } from './world.ts';
 
 export const TENANT = 'acme';
-export const TYPE = 'transcode';
+const TYPE = 'transcode';
 /** The worker that claims in these tests: both racers act in its name, so that only the log can tell them apart. */
 const WORKER = 'worker-1';
 
