@@ -22,6 +22,8 @@ export class Attempt {
   /** `<tenant>/<task id>` */
   readonly task: string;
   readonly number: number;
+  /** attemptKey of this attempt. */
+  readonly key: string;
   readonly leaseSlot: number;
   /** The state after this worker's own last event. */
   state: TaskState;
@@ -52,13 +54,10 @@ export class Attempt {
     this.state = parts.claimed;
     this.task = taskKey(parts.claimed.tenant, parts.claimed.id);
     this.number = parts.claimed.attempt;
+    this.key = attemptKey(this.task, this.number);
     this.leaseSlot = parts.leaseSlot;
     this.ackSubject = parts.delivery.ackSubject;
     this.abortGraceMs = parts.abortGraceMs;
-  }
-
-  get key(): string {
-    return attemptKey(this.task, this.number);
   }
 
   get abortCause(): AbortCause | undefined {

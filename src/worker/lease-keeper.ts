@@ -7,10 +7,13 @@ import type { FromLeaseThread, ToLeaseThread } from './lease-renewal.ts';
 import { type Lease, LeaseTable } from './lease-table.ts';
 import type { LeaseThreadData } from './lease-thread.ts';
 import { monotonicMs } from './monotonic.ts';
+import { storableResult } from './result.ts';
 import type { WorkerIdentity } from './worker-entry.ts';
 
 const TICK_EVERY_MS = 200;
 const RESTART_PAUSE_MS = 500;
+/** An entry of the registry holds the progress of all attempts of a worker. */
+const PROGRESS_LIMITS = { maxBytes: 2_048, maxDepth: 16 };
 /** A stopping thread that does not answer is ended after this. */
 const STOP_PATIENCE_MS = 3_000;
 
@@ -33,6 +36,8 @@ export class LeaseKeeper {
   readonly #table: LeaseTable;
   /** Taken slots with their ack-wait; a slot leaves when it is released or has expired. */
   readonly #watched = new Map<number, number>();
+  /** Not passed on yet, by task. */
+  readonly #progress = new Map<string, Extract<ToLeaseThread, { kind: 'progress' }>>();
   #thread: Thread | undefined;
   #ticking: NodeJS.Timeout | undefined;
   #stopping = false;
@@ -65,8 +70,9 @@ export class LeaseKeeper {
     if (slot >= 0) this.#table.setRenewUntil(slot, renewUntil);
   }
 
+  /** Shown in the registry with its next write; of many in a row, the last. What is no small JSON is logged instead. */
   showProgress(task: string, attempt: number, progress: Json): void {
-    this.#tell({ kind: 'progress', task, attempt, progress });
+    this.#progress.set(task, { kind: 'progress', task, attempt, progress });
   }
 
   /** Ends the thread; it takes this worker out of the registry first. */
@@ -86,6 +92,7 @@ export class LeaseKeeper {
   #tick(): void {
     const now = monotonicMs();
     this.#table.tick(now);
+    if (this.#progress.size > 0) this.#passOnProgress();
     for (const [slot, ackWaitMs] of this.#watched) {
       if (now - this.#table.confirmedAt(slot) <= ackWaitMs) continue;
       this.#watched.delete(slot);
@@ -93,8 +100,14 @@ export class LeaseKeeper {
     }
   }
 
-  #tell(message: ToLeaseThread): void {
-    this.#thread?.postMessage(message);
+  #passOnProgress(): void {
+    for (const told of this.#progress.values()) {
+      const shown = storableResult(told.progress, PROGRESS_LIMITS);
+      if (shown.ok)
+        this.#thread?.postMessage({ ...told, progress: shown.value ?? null } satisfies ToLeaseThread);
+      else this.#options.logger.warn({ task: told.task }, `progress ${shown.reason}`);
+    }
+    this.#progress.clear();
   }
 
   async #spawn(): Promise<void> {

@@ -49,7 +49,7 @@ function returned(value: unknown, runnable: Pick<Runnable, 'parseResult'>, limit
   const stored = storableResult(parsed.value, limits);
   return stored.ok
     ? { status: 'completed', result: stored.value }
-    : notRetryable('InvalidResult', 'result_invalid', stored.reason);
+    : notRetryable('InvalidResult', 'result_invalid', `The result ${stored.reason}`);
 }
 
 function threw(thrown: unknown): Outcome {

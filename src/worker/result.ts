@@ -38,7 +38,7 @@ const UNSTORABLE = /(?<!\\)(?:\\\\)*(\\u(?:0000|[dD][89a-fA-F][0-9a-fA-F]{2}))/;
 
 const refused = (why: string): Parsed<never> => ({
   ok: false,
-  reason: `The result cannot be stored: ${why}`,
+  reason: `cannot be stored: ${why}`,
 });
 
 function depthOf(json: string): number {

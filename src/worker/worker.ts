@@ -98,9 +98,10 @@ class TaskWorker implements Worker {
     });
   }
 
-  start(): Promise<void> {
+  async start(): Promise<void> {
+    if (this.#ending !== undefined) throw new TaskledgerError('shutting_down');
     this.#starting ??= this.#start();
-    return this.#starting;
+    await this.#starting;
   }
 
   stop(): Promise<void> {

@@ -542,6 +542,7 @@ describe('the registry', () => {
       concurrency: 3,
       types: {
         [TYPE]: async ({ heartbeat }) => {
+          heartbeat({ percent: 10 });
           heartbeat({ percent: 40 });
           await finish.opened;
         },
