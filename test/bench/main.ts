@@ -60,11 +60,14 @@ function readSettings(): BenchSettings {
   };
 }
 
+/** `submit` stands for all names that begin with `submit_`. */
 function selected(): readonly Measurement[] {
   const wanted = args.only.flatMap((list) => list.split(','));
-  const unknown = wanted.filter((name) => !measurements.some((measurement) => measurement.name === name));
+  const isWanted = (name: string, word: string): boolean => name === word || name.startsWith(`${word}_`);
+  const unknown = wanted.filter((word) => !measurements.some(({ name }) => isWanted(name, word)));
   if (unknown.length > 0) throw new Error(`no measurement is called ${unknown.join(', ')}; see --help`);
-  return wanted.length === 0 ? measurements : measurements.filter(({ name }) => wanted.includes(name));
+  if (wanted.length === 0) return measurements;
+  return measurements.filter(({ name }) => wanted.some((word) => isWanted(name, word)));
 }
 
 const profileFolder = fileURLToPath(new URL(`../../.taskledger/profiles/${Date.now()}`, import.meta.url));
@@ -111,20 +114,25 @@ async function measure(
         at: new Date().toISOString(),
       }),
   };
-  const end = async (): Promise<void> => {
+  try {
+    await Promise.race([measurement.run(bench), interruption]);
+  } finally {
     await loads.end();
     await stand.stop();
-  };
-  endRunning = end;
-  try {
-    await measurement.run(bench);
-  } finally {
-    endRunning = async () => {};
-    await end();
   }
 }
 
-let endRunning = async (): Promise<void> => {};
+let interrupted = false;
+/** Rejects at the first Ctrl+C or SIGTERM. What is running is given up, and everything that was started is stopped. */
+const interruption = new Promise<never>((_, reject) => {
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => {
+      interrupted = true;
+      reject(new Error('interrupted'));
+    });
+  }
+});
+interruption.catch(() => undefined);
 
 async function main(): Promise<void> {
   if (args.help) {
@@ -137,16 +145,9 @@ async function main(): Promise<void> {
   if (args.profile.length > 0) await mkdir(profileFolder, { recursive: true });
   const stands = await prepareStands(log);
   const figures: Figure[] = [];
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.once(signal, () => {
-      log('interrupted');
-      void endRunning()
-        .then(() => stands.close())
-        .finally(() => process.exit(130));
-    });
-  }
   try {
     for (const measurement of chosen) {
+      if (interrupted) break;
       log(`${measurement.name}: ${measurement.about}`);
       try {
         await measure(stands, measurement, settings, (figure) => {
@@ -168,3 +169,5 @@ async function main(): Promise<void> {
 }
 
 await main();
+// A measurement that was given up may still be waiting for something.
+if (interrupted) process.exit(130);

@@ -4,6 +4,7 @@ import { decide } from '../../src/domain/decide.ts';
 import type { Actor, TaskEvent } from '../../src/domain/events.ts';
 import type { Json } from '../../src/domain/json.ts';
 import { evolve, type TaskState } from '../../src/domain/task.ts';
+import { newTaskId } from '../../src/intake/identity.ts';
 
 export interface LivesOptions {
   readonly tasks: number;
@@ -44,7 +45,7 @@ export function* taskLives({
   let seq = 0;
   while (begun < tasks || live.length > 0) {
     while (live.length < inFlight && begun < tasks) {
-      live.push({ number: begun, id: randomUUID(), state: undefined });
+      live.push({ number: begun, id: newTaskId(Date.now()), state: undefined });
       begun += 1;
     }
     const index = Math.floor(Math.random() * live.length);
