@@ -77,8 +77,13 @@ function startLoad<Calls>(name: 'producer' | 'worker', nodeArgs: readonly string
         resolve: settle(resolve as (value: unknown) => void),
         reject: settle(reject),
       });
-      if (child.connected) child.send({ id, call: callName, order });
-      else waiting.get(id)?.reject(new Error(`the ${name} is gone`));
+      const isGone = (): void => waiting.get(id)?.reject(new Error(`the ${name} is gone`));
+      if (!child.connected) isGone();
+      else {
+        child.send({ id, call: callName, order }, (error) => {
+          if (error !== null) isGone();
+        });
+      }
     });
 
   return {
@@ -90,7 +95,7 @@ function startLoad<Calls>(name: 'producer' | 'worker', nodeArgs: readonly string
     },
     async end() {
       const timer = setTimeout(() => child.kill('SIGKILL'), END_TIMEOUT_MS);
-      if (child.connected) child.send({ id: ++requests, call: 'end' });
+      if (child.connected) child.send({ id: ++requests, call: 'end' }, () => undefined);
       await gone;
       clearTimeout(timer);
     },
