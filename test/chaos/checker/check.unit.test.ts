@@ -1,0 +1,321 @@
+import { describe, expect, test } from 'vitest';
+import { apply } from '../../../projections/audit/apply.ts';
+import type { Recorded } from '../../../src/domain/events.ts';
+import {
+  cancel,
+  claim,
+  complete,
+  deadLetter,
+  fail,
+  given,
+  ingest,
+  lose,
+  NOW,
+  queue,
+  replay,
+  requestCancel,
+  start,
+  worker,
+} from '../../support/life.ts';
+import { randomLives } from '../../support/random-lives.ts';
+import { check, rulesChecked, violationsText } from './check.ts';
+import type { Evidence, Rule, Violation } from './evidence.ts';
+
+const LATER = NOW + 60_000;
+const idOf = (n: number): string => `00000000-0000-4000-8000-00000000000${n}`;
+const A = idOf(1);
+const B = idOf(2);
+const C = idOf(3);
+const D = idOf(4);
+
+/** Four whole lives: completed at once, completed after a failure and a lost lease, dead, cancelled while running. */
+const LIVES: readonly (readonly Recorded[])[] = [
+  given(ingest({ taskId: A }), queue(), claim(), start(), complete()).events,
+  given(
+    ingest({ taskId: B }),
+    queue(),
+    claim(),
+    start(),
+    fail(),
+    queue({ at: LATER }),
+    claim('w2'),
+    lose(2),
+    queue({ at: 2 * LATER }),
+    claim('w3'),
+    start('w3', 3),
+    complete('w3', 3),
+  ).events,
+  given(
+    ingest({ taskId: C, policy: { maxRetries: 0 } }),
+    queue(),
+    claim(),
+    start(),
+    fail(),
+    deadLetter(),
+    replay(),
+    queue({ at: LATER }),
+    claim(),
+    lose(2),
+    deadLetter(),
+  ).events,
+  given(ingest({ taskId: D }), queue(), claim(), start(), requestCancel(), cancel()).events,
+];
+
+/** One log of several lives, a turn each. */
+function interleaved(lives: readonly (readonly Recorded[])[]): Recorded[] {
+  const log: Recorded[] = [];
+  for (let turn = 0; lives.some((life) => turn < life.length); turn += 1)
+    for (const life of lives) {
+      const recorded = life[turn];
+      if (recorded !== undefined) log.push({ ...recorded, seq: log.length + 1 });
+    }
+  return log;
+}
+
+const heard = (log: readonly Recorded[]) =>
+  log
+    .filter(({ event }) => event.kind === 'COMPLETED')
+    .map(({ seq, event: { taskId } }) => ({ seq, taskId }));
+
+const SLOTS = [0, 5_000, 10_000].map((after) => NOW + after);
+const submitted = (taskId: string, over: object = {}) => ({
+  op: 'submit' as const,
+  at: NOW,
+  tenant: 'acme',
+  type: 'transcode',
+  taskId,
+  outcome: 'acknowledged' as const,
+  ...over,
+});
+
+function evidenceOf(lives = LIVES): Evidence {
+  const log = interleaved(lives);
+  return {
+    log,
+    history: log,
+    audit: apply(log),
+    feeds: { reader: heard(log) },
+    operations: [
+      submitted(A, { seq: 1 }),
+      submitted(B, { outcome: 'unknown' }),
+      submitted(B),
+      submitted(C, { outcome: 'unknown' }),
+      submitted(idOf(8), { outcome: 'unknown' }),
+      submitted(idOf(9), { outcome: 'refused' }),
+      { op: 'cancel', at: NOW, tenant: 'acme', taskId: D, outcome: 'acknowledged' },
+      { op: 'cancel', at: NOW, tenant: 'acme', taskId: A, outcome: 'refused' },
+    ],
+    limits: [{ max: 4 }, { tenant: 'acme', type: 'transcode', max: 4 }, { tenant: 'other', max: 0 }],
+    schedules: [{ tenant: 'acme', name: 'nightly', expected: SLOTS }],
+    slots: SLOTS.map((slotAt, n) => ({ tenant: 'acme', schedule: 'nightly', slotAt, taskId: idOf(n) })),
+  };
+}
+
+const sound = evidenceOf();
+const rulesOf = (violations: readonly Violation[]): Rule[] => [
+  ...new Set(violations.map(({ rule }) => rule)),
+];
+
+/** A log whose events were tampered with, and everything made from it: only the tampering itself is wrong. */
+function tampered(tamper: (lives: Recorded[][]) => void): Evidence {
+  const lives = LIVES.map((life) => [...life]);
+  tamper(lives);
+  const { log, history, audit, feeds } = evidenceOf(lives);
+  return { ...sound, log, history, audit, feeds, operations: [] };
+}
+const repeat = (life: Recorded[] | undefined, index: number, over: object): void => {
+  const original = life?.at(index);
+  if (life === undefined || original === undefined) throw new Error('nothing to repeat');
+  life.push({ ...original, event: { ...original.event, ...over } as Recorded['event'] });
+};
+const change = (life: Recorded[] | undefined, index: number, over: object): void => {
+  const original = life?.[index];
+  if (life === undefined || original === undefined) throw new Error('nothing to change');
+  life[index] = { ...original, event: { ...original.event, ...over } as Recorded['event'] };
+};
+
+test('sound evidence shows nothing, and every rule was asked', () => {
+  expect(check(sound)).toEqual([]);
+  expect(rulesChecked(sound)).toHaveLength(12);
+  expect(rulesChecked({ ...sound, limits: [], schedules: [], feeds: {} })).toHaveLength(9);
+});
+
+test('whatever the domain decides is legal and within its policy', () => {
+  for (let seed = 1; seed <= 8; seed += 1) {
+    const log = randomLives({ seed, tasks: 20, events: 500 });
+    const found = check({ ...sound, log, history: log, audit: apply(log), feeds: {}, operations: [] });
+    // Random lives are cut off, and do not wait for their due times.
+    const serious = found.filter(({ rule, message }) => rule !== 'terminal' && !message.includes('is due'));
+    expect(serious.filter(({ rule }) => rule !== 'limits' && rule !== 'slots')).toEqual([]);
+  }
+});
+
+describe('planted in what clients were told', () => {
+  const planted = (...operations: Evidence['operations']) => check({ ...sound, operations });
+
+  test.each<[string, Rule, Evidence['operations'][number]]>([
+    ['a lost submission', 'acknowledged', submitted(idOf(7))],
+    ['an answer with another place', 'acknowledged', submitted(A, { seq: 3 })],
+    ['an answer for another type', 'acknowledged', submitted(A, { type: 'thumbnail' })],
+    ['a refusal that was stored', 'refused', submitted(A, { outcome: 'refused' })],
+    [
+      'a lost cancellation',
+      'cancelled',
+      { op: 'cancel', at: NOW, tenant: 'acme', taskId: A, outcome: 'acknowledged' },
+    ],
+    ["a submission of another tenant's id", 'acknowledged', submitted(A, { tenant: 'zeta' })],
+  ])('%s', (_name, rule, operation) => {
+    expect(rulesOf(planted(operation))).toEqual([rule]);
+  });
+
+  test('a refusal beside an answer that never came says nothing', () => {
+    expect(planted(submitted(A, { outcome: 'refused' }), submitted(A, { outcome: 'unknown' }))).toEqual([]);
+  });
+});
+
+describe('planted in the log', () => {
+  const found = (tamper: (lives: Recorded[][]) => void) => check(tampered(tamper));
+
+  test('a second completion of a task, accepted', () => {
+    const violations = found(([a]) => repeat(a, 4, {}));
+    expect(rulesOf(violations).sort()).toEqual(['completions', 'legal']);
+    expect(violations[0]?.witness).toHaveLength(6);
+  });
+  test('a task that never ends', () => {
+    const violations = found(([a]) => a?.pop());
+    expect(rulesOf(violations)).toEqual(['terminal']);
+    expect(violations[0]?.message).toContain('PROCESSING');
+  });
+  test('an event that leaves a status the task has not', () => {
+    expect(rulesOf(found(([a]) => a?.splice(2, 1)))).toEqual(['legal']);
+  });
+  test('a move that no event may make, though it fits the fold', () => {
+    expect(rulesOf(found(([a]) => change(a, 2, { kind: 'COMPLETED', attempt: 0 })))).toContain('legal');
+    expect(rulesOf(found(([a]) => a?.splice(3, 2, ...dead(a))))).toEqual(['legal']);
+  });
+  test('a completion by a worker whose lease was lost', () => {
+    const violations = found(([, b]) => change(b, 11, { actor: worker('w2') }));
+    expect(rulesOf(violations)).toEqual(['legal']);
+    expect(violations[0]?.message).toContain('w3 holds the attempt');
+  });
+  test('a lost lease that names somebody else', () => {
+    expect(
+      rulesOf(found(([, b]) => change(b, 7, { data: { ...b?.[7]?.event.data, lostWorker: 'w9' } }))),
+    ).toEqual(['legal']);
+  });
+  test('an attempt that was not counted', () => {
+    expect(rulesOf(found(([, b]) => change(b, 6, { attempt: 1 })))).toEqual(['legal']);
+  });
+  test('a round that was not begun', () => {
+    expect(rulesOf(found(([, , c]) => change(c, 6, { round: 1 })))).toEqual(['legal']);
+  });
+  test('a retry before its backoff is over', () => {
+    const violations = found(([, b]) => {
+      const early = b?.[5];
+      if (early !== undefined) b?.splice(5, 1, { ...early, storedAt: NOW });
+    });
+    expect(rulesOf(violations)).toEqual(['attempts']);
+  });
+  test('a delayed task before its time', () => {
+    expect(rulesOf(found(([a]) => change(a, 0, { data: { ...a?.[0]?.event.data, runAt: LATER } })))).toEqual([
+      'attempts',
+    ]);
+  });
+  test('an attempt more than the policy allows', () => {
+    const once = { data: { payload: 1, policy: { maxRetries: 1 } } };
+    const violations = found(([, b]) => {
+      change(b, 0, once);
+      for (const [index, recorded] of (b ?? []).entries()) {
+        if (recorded.event.kind !== 'QUEUED') continue;
+        const facts = { ...recorded.event.data.facts, policy: { maxRetries: 1 } };
+        change(b, index, { data: { ...recorded.event.data, facts } });
+      }
+    });
+    expect(rulesOf(violations)).toEqual(['attempts']);
+    expect(violations.map(({ message }) => message)).toContain(
+      'attempt 3 of the round, but the policy allows 2',
+    );
+  });
+  test('a retry after a delay that the policy does not give', () => {
+    const data = { error: { name: 'Error', message: 'x' }, next: { retryInMs: 3 } };
+    expect(rulesOf(found(([, b]) => change(b, 4, { data })))).toEqual(['attempts']);
+  });
+  test('a death for want of retries that were left', () => {
+    const policy = { maxRetries: 5 };
+    const violations = found(([, , c]) => {
+      change(c, 0, { data: { payload: 1, policy } });
+      for (const index of [1, 7]) {
+        const event = c?.[index]?.event;
+        if (event?.kind !== 'QUEUED') throw new Error('not the QUEUED that was meant');
+        change(c, index, { data: { ...event.data, facts: { ...event.data.facts, policy } } });
+      }
+    });
+    expect(rulesOf(violations)).toEqual(['attempts']);
+  });
+});
+
+const dead = (life: readonly Recorded[]): Recorded[] => {
+  const last = life.at(-1);
+  if (last === undefined) return [];
+  const event = { ...last.event, kind: 'DEAD_LETTER', from: 'CLAIMED', data: { reason: 'deadline' } };
+  return [{ ...last, event: event as Recorded['event'] }];
+};
+
+describe('planted beside the log', () => {
+  const [slot] = sound.slots;
+  const first = sound.audit[0];
+  const feed = sound.feeds['reader'] ?? [];
+  if (slot === undefined || first === undefined) throw new Error('the sound evidence is empty');
+
+  test.each<[string, Rule, Partial<Evidence>]>([
+    ['more running attempts than the limit', 'limits', { limits: [{ max: 3 }] }],
+    [
+      "more than a tenant's limit of a type",
+      'limits',
+      { limits: [{ tenant: 'acme', type: 'transcode', max: 2 }] },
+    ],
+    ['a missed slot', 'slots', { slots: sound.slots.slice(1) }],
+    ['a slot fired twice', 'slots', { slots: [...sound.slots, { ...slot, taskId: C }] }],
+    [
+      'an unexpected slot fired twice',
+      'slots',
+      { slots: [...sound.slots, ...twice({ ...slot, slotAt: NOW - 5 })] },
+    ],
+    ['an event that HISTORY lacks', 'history', { history: sound.log.slice(1) }],
+    ['an event that HISTORY has twice', 'history', { history: [...sound.log, ...sound.log.slice(-1)] }],
+    ['an event that the audit lacks', 'audit', { audit: sound.audit.slice(0, -1) }],
+    ['an audit row twice', 'audit', { audit: [first, ...sound.audit] }],
+    [
+      'an audit row that says something else',
+      'audit',
+      { audit: [{ ...first, actorId: 'x' }, ...sound.audit.slice(1)] },
+    ],
+    ['an audit row of no event', 'audit', { audit: [...sound.audit, { ...first, seq: 999 }] }],
+    ['a completion that the feed lacks', 'feeds', { feeds: { reader: feed.slice(1) } }],
+    ['a completion told twice', 'feeds', { feeds: { reader: [...feed, ...feed.slice(-1)] } }],
+    ['completions out of order', 'feeds', { feeds: { reader: feed.toReversed() } }],
+    ['a completion that never was', 'feeds', { feeds: { reader: [...feed, { seq: 999, taskId: A }] } }],
+  ])('%s', (_name, rule, over) => {
+    const violations = check({ ...sound, ...over });
+    expect(rulesOf(violations)).toEqual([rule]);
+    expect(violations[0]?.witness.length).toBeGreaterThan(0);
+  });
+});
+
+const twice = <T>(item: T): T[] => [item, item];
+
+test('the shortest history comes first, and the text shows it', () => {
+  const violations = check({
+    ...sound,
+    operations: [...sound.operations, submitted(idOf(7))],
+    audit: sound.audit.slice(1),
+    limits: [{ max: 1 }],
+  });
+  expect(violations.map(({ witness }) => witness.length)).toEqual(
+    violations.map(({ witness }) => witness.length).toSorted((one, other) => one - other),
+  );
+  const text = violationsText(violations);
+  expect(text).toContain('1 x not so: every acknowledged submission is in the log');
+  expect(text).toContain(`client 2026-01-01T00:00:00.000Z submit acme ${idOf(7)}: acknowledged`);
+  expect(text).toContain('1 x not so: no concurrency limit is exceeded');
+});
