@@ -1,5 +1,6 @@
 import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node';
 import { decodeEvent } from '../domain/codec.ts';
+import type { EventLog } from '../log/event-log.ts';
 import type { Names } from '../log/subjects.ts';
 import { type Attempt, attemptKey } from './attempt.ts';
 import { taskKey } from './worker-entry.ts';
@@ -53,5 +54,20 @@ export class Feed {
     } else {
       attempt.abort('superseded');
     }
+  }
+}
+
+/** The feed may have been missed while the connection was away: asks the log about every attempt that runs. */
+export async function recheck(
+  log: Pick<EventLog, 'readState'>,
+  active: ReadonlyMap<string, Attempt>,
+  workerId: string,
+): Promise<void> {
+  for (const attempt of active.values()) {
+    const { tenant, id, seq } = attempt.state;
+    const state = await log.readState(tenant, id, seq).catch(() => undefined);
+    if (state === undefined || !active.has(attempt.key)) continue;
+    if (state.holder !== workerId || state.attempt !== attempt.number) attempt.abort('superseded');
+    else if (state.cancelRequested) attempt.abort('cancelled');
   }
 }

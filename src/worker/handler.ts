@@ -38,8 +38,14 @@ export interface HandlerContext<P = Json> {
   readonly heartbeat: (progress?: Json) => void;
 }
 
-/** Returns a JSON result, or nothing. A throw is a failed attempt; NotRetryable makes it the last one. */
-export type Handler<P = Json, R = unknown> = (context: HandlerContext<P>) => R | Promise<R>;
+/**
+ * Returns a JSON result, or nothing. A throw is a failed attempt; NotRetryable makes it the last one.
+ * A method, so that a handler may say which payload it expects: `(context: HandlerContext<Clip>) => ...`. Nobody checks
+ * that it comes; `defineTask` does.
+ */
+export type Handler<P = Json, R = unknown> = {
+  handle(context: HandlerContext<P>): R | Promise<R>;
+}['handle'];
 
 /** A handler with the checks of its task's definition; `defineTask(...).handle(fn)` makes one. */
 export interface TypedHandler {

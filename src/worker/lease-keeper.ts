@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import { Worker as Thread } from 'node:worker_threads';
+import { TaskledgerError } from '../domain/errors.ts';
 import type { Json } from '../domain/json.ts';
 import type { Logger } from '../observe/log.ts';
 import type { NatsSettings } from '../platform/nats.ts';
@@ -135,8 +136,8 @@ export class LeaseKeeper {
         resolve();
       });
       thread.once('error', (error) => {
-        if (!started) reject(error);
-        logger.error({ err: error }, 'the lease thread failed');
+        if (started) logger.error({ err: error }, 'the lease thread failed; starting another');
+        else reject(startFailure(error, nats.natsUrl));
       });
       thread.once('exit', () => {
         if (started && !this.#stopping) this.#respawn();
@@ -154,6 +155,10 @@ export class LeaseKeeper {
     }, RESTART_PAUSE_MS);
   }
 }
+
+/** An error of another thread has lost its class. */
+const startFailure = (cause: Error, url: string): TaskledgerError =>
+  new TaskledgerError('nats_unreachable', { url, reason: cause.message }, { cause });
 
 /** From source, the thread needs the same TypeScript loader as the rest; from a build it is plain JavaScript. */
 function startThread(workerData: LeaseThreadData): Thread {

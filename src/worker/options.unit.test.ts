@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import packageJson from '../../package.json' with { type: 'json' };
 import { defineTask } from './define-task.ts';
+import type { HandlerContext } from './handler.ts';
 import { VERSION } from './identity.ts';
 import { planOf } from './options.ts';
 
@@ -46,4 +47,10 @@ describe('the options of a worker', () => {
 
 test('the version in the registry is the package’s', () => {
   expect(VERSION).toBe(packageJson.version);
+});
+
+test('a handler may say which payload it expects', () => {
+  type Clip = { readonly url: string };
+  const handler = ({ payload }: HandlerContext<Clip>) => payload.url;
+  expect(planOf({ types: { a: handler } }).runnables.has('a')).toBe(true);
 });

@@ -10,7 +10,7 @@ import type { Attempt } from './attempt.ts';
 import { type Bench, handBack } from './bench.ts';
 import type { Delivery } from './delivery.ts';
 import { executeAttempt } from './execute-attempt.ts';
-import { Feed } from './feed.ts';
+import { Feed, recheck } from './feed.ts';
 import { newCounters, type WorkerStats } from './hooks.ts';
 import { identityOf } from './identity.ts';
 import { LeaseKeeper } from './lease-keeper.ts';
@@ -18,6 +18,7 @@ import { planOf, type WorkerOptions, type WorkerPlan } from './options.ts';
 import { Pull } from './pull.ts';
 import { guarded } from './report.ts';
 import { hearStrayRejections } from './stray-rejections.ts';
+import { within } from './within.ts';
 import { ensureConsumers } from './work-consumers.ts';
 import { WorkSource } from './work-source.ts';
 import { entrySubject, WorkerRegistry } from './worker-registry.ts';
@@ -58,16 +59,6 @@ const LAST_SETTLE_MS = 2_000;
 const MAX_TIMER_MS = 2 ** 31 - 1;
 /** How long a stopping worker waits for a server that does not answer. */
 const FLUSH_MS = 2_000;
-
-/** Waits for `work` no longer than `ms`. Its failure is no matter here: the worker is stopping. */
-async function within(ms: number, work: Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  await Promise.race([work.catch(() => undefined), late]);
-  clearTimeout(timer);
-}
 
 /** Modes: made -> starting -> running -> ending -> stopped. Starting may fail, which stops it. */
 class TaskWorker implements Worker {
@@ -299,21 +290,7 @@ class TaskWorker implements Worker {
     for await (const status of nc.status()) {
       if (status.type !== 'reconnect') continue;
       source.reconnected();
-      void this.#recheck();
-    }
-  }
-
-  /** The feed may have been missed while the connection was away: asks the log about every attempt that runs. */
-  async #recheck(): Promise<void> {
-    const log = this.#running?.log;
-    if (log === undefined) return;
-    for (const attempt of this.#active.values()) {
-      const state = await log
-        .readState(attempt.state.tenant, attempt.state.id, attempt.state.seq)
-        .catch(() => undefined);
-      if (state === undefined || !this.#active.has(attempt.key)) continue;
-      if (state.holder !== this.id || state.attempt !== attempt.number) attempt.abort('superseded');
-      else if (state.cancelRequested) attempt.abort('cancelled');
+      if (this.#running !== undefined) void recheck(this.#running.log, this.#active, this.id);
     }
   }
 }

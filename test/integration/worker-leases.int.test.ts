@@ -168,6 +168,19 @@ test('a worker told to stop by its process gives back what does not end, and lea
   await rig.whenAllAcked();
 });
 
+test('a stopped worker leaves nothing that keeps its process alive', async () => {
+  const child = await rig.spawn({ concurrency: 2 });
+  const id = await rig.enqueue({ payload: { do: 'echo' } });
+  await rig.event(id, 'COMPLETED');
+  await child.kill('SIGINT');
+  expect(await child.exited).toBe(0);
+});
+
+test('a worker whose leases could not be renewed does not start', async () => {
+  const start = rig.worker({ leaseNats: 'nats://127.0.0.1:1', types: { [TYPE]: () => 1 } });
+  await expect(start).rejects.toMatchObject({ code: 'nats_unreachable' });
+});
+
 test('a rejection that a handler forgot is told, and neither ends the process nor touches other attempts', async () => {
   const child = await rig.spawn({ concurrency: 4 });
   const other = await rig.enqueue({ payload: { do: 'wait', ms: 500 } });
@@ -238,6 +251,35 @@ describe('cut off from NATS', () => {
     await rig.event(next, 'COMPLETED');
     expect(worker.stats().completed).toBe(2);
     await worker.stop();
+    await proxy.close();
+  });
+
+  test('for a moment, a worker hears afterwards of the cancellation that it has missed', async () => {
+    const { proxy, nats } = await proxied();
+    const started = gate();
+    await rig.worker({
+      nats,
+      types: {
+        [TYPE]: ({ signal }: HandlerContext) =>
+          new Promise((_, reject) => {
+            signal.addEventListener('abort', () => reject(signal.reason as Error));
+            started.open();
+          }),
+      },
+    });
+    const id = await rig.enqueue();
+    await started.opened;
+    proxy.cut();
+    await rig.world.execute(id, () => ({
+      kind: 'request_cancel',
+      eventId: randomUUID(),
+      at: Date.now(),
+      actor: { kind: 'user', id: 'ada' },
+    }));
+    proxy.pass();
+    await rig.event(id, 'CANCELLED');
+    await rig.whenAllAcked();
+    await rig.stopWorkers();
     await proxy.close();
   });
 

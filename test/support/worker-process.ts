@@ -54,6 +54,8 @@ const worker = createWorker({
     strayRejection: (reason: unknown) => say(`stray ${String(reason)}`),
   },
 });
+// SIGTERM ends the process after the stop, whatever a handler still does; SIGINT leaves the end to an empty loop.
 process.once('SIGTERM', () => void worker.stop().then(() => process.exit(0)));
+process.once('SIGINT', () => void worker.stop());
 await worker.start();
 say(`ready ${worker.id}`);
