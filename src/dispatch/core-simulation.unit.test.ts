@@ -28,6 +28,7 @@ type Step =
   | { readonly do: 'outcome'; readonly intent: number; readonly how: 'normal' | 'unheard' | 'unsent' }
   | { readonly do: 'time'; readonly ms: number }
   | { readonly do: 'timer'; readonly task: number }
+  | { readonly do: 'age'; readonly back: number }
   | { readonly do: 'phase'; readonly phase: 'following' | 'leading' };
 const moves = [
   'claim',
@@ -83,6 +84,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({ do: fc.constant('time' as const), ms: fc.constantFrom(1, 100, 700, 5_000) }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('timer' as const), task: fc.nat() }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('age' as const), back: fc.constantFrom(0, 0, 5) }) },
   {
     weight: 1,
     arbitrary: fc.record({
@@ -142,6 +144,9 @@ class Simulation {
         if (dueAt !== undefined && dueAt <= this.log.now) this.core.timerFired('acme', id, dueAt);
         return;
       }
+      case 'age':
+        this.core.age(this.core.position - step.back);
+        return;
       case 'phase':
         this.core.enter(step.phase);
         return;
@@ -182,12 +187,15 @@ class Simulation {
       this.core.refused(task, seq, this.log.now);
       return;
     }
-    const state = stateOf(task, null);
-    const kind = state.cancelRequested
-      ? 'cancel'
-      : deadLetterReason(state, this.log.now)
-        ? 'dead_letter'
-        : intent.kind;
+    const carry = intent.kind === 'carry' && truth !== undefined && truth.seq === seq;
+    const state = carry ? truth : stateOf(task, null);
+    const kind = carry
+      ? 'carry'
+      : state.cancelRequested
+        ? 'cancel'
+        : deadLetterReason(state, this.log.now)
+          ? 'dead_letter'
+          : intent.kind;
     const decided = decide(state, {
       kind,
       inlinePayload: true,

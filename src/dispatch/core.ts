@@ -6,13 +6,15 @@ import { Deque } from './deque.ts';
 import { LiveTask, Mode } from './live-task.ts';
 import { type Order, PriorityFifo } from './order.ts';
 import { PayloadCache } from './payload-cache.ts';
-import { Placement } from './placement.ts';
+import { mayAge, Placement } from './placement.ts';
 import { TaskIndex } from './task-index.ts';
 
 /** A task due sooner than this is woken by the core alone: the server's scheduler is up to 250 ms late for such. */
 export const LOCAL_TIMER_MS = 250;
 /** Dead letters and cancellations whose appends may be under way together. */
 const MAX_ENDING = 256;
+/** Renewals likewise: they are many at once and never urgent. */
+const MAX_CARRYING = 64;
 
 /**
  * The deciding part of the dispatcher: a deterministic state machine over the log. It has no clock, no I/O and no
@@ -148,6 +150,21 @@ export class DispatchCore {
     }
   }
 
+  /**
+   * Events up to `seq` will age out of the log before long: tasks that wait and have no later one are to announce
+   * themselves again. O(n), for a call every few minutes. Answers how many there are.
+   */
+  age(seq: number): number {
+    if (this.#phase !== 'leading') return 0;
+    let aging = 0;
+    for (const task of this.#tasks.values()) {
+      if (task.seq > seq || !mayAge(task)) continue;
+      this.#place.age(task);
+      aging += 1;
+    }
+    return aging;
+  }
+
   /** Adds everything that should be done now; nothing unless leading. */
   decide(decisions: Decision[]): void {
     if (this.#phase !== 'leading') return;
@@ -161,6 +178,11 @@ export class DispatchCore {
       if (task === undefined) break;
       decisions.push({ kind: task.cancelRequested ? 'cancel' : 'dead_letter', task, seq: task.seq });
     }
+    while (this.#place.carrying < MAX_CARRYING) {
+      const task = this.#place.takeAging();
+      if (task === undefined) break;
+      decisions.push({ kind: 'carry', task, seq: task.seq });
+    }
     for (const line of this.#place.takeDirty()) {
       for (let task = this.#place.takeNext(line); task !== undefined; task = this.#place.takeNext(line))
         decisions.push({ kind: 'queue', task, seq: task.seq });
@@ -171,13 +193,15 @@ export class DispatchCore {
   refused(task: LiveTask, seq: number, now: number): void {
     if (!isIntent(task)) return;
     // An event came that changes no status (CARRIED): the task stands where it stood.
-    if (task.seq !== seq) this.#place.settle(task, now);
+    if (task.seq !== seq) this.#place.resume(task, now);
     else this.#place.to(task, Mode.moved);
   }
 
   /** Nobody knows whether the append was stored, or it could not be made: put off until `retryAt` unless the log says more. */
   unresolved(task: LiveTask, retryAt: number): void {
-    if (isIntent(task)) this.#place.delay(task, { dueAt: retryAt, timed: false });
+    // A renewal is wanted again when the log has aged a little more.
+    if (task.mode === Mode.carrying) this.#place.resume(task, retryAt);
+    else if (isIntent(task)) this.#place.delay(task, { dueAt: retryAt, timed: false });
   }
 
   /** What the log says of a task whose beginning was not seen. */
@@ -277,7 +301,7 @@ export class DispatchCore {
   #carriedOn(task: LiveTask, seq: number, storedAt: number): void {
     task.seq = seq;
     task.payloadSeq = seq;
-    if (task.mode === Mode.moved) this.#place.settle(task, storedAt);
+    if (task.mode === Mode.moved || task.mode === Mode.carrying) this.#place.resume(task, storedAt);
   }
 
   #carriedAnew(task: LiveTask, event: EventOf<'CARRIED'>, storedAt: number): void {
@@ -339,4 +363,5 @@ export class DispatchCore {
   }
 }
 
-const isIntent = ({ mode }: LiveTask): boolean => mode === Mode.queueing || mode === Mode.ending;
+const isIntent = ({ mode }: LiveTask): boolean =>
+  mode === Mode.queueing || mode === Mode.ending || mode === Mode.carrying;

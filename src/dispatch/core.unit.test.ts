@@ -73,6 +73,11 @@ function running({ log, given, run }: ReturnType<typeof setup>, n = 1, over = {}
   return id;
 }
 
+const startedOf = (log: FencedLog, n: number): string => {
+  log.start(taskIdOf(n));
+  return taskIdOf(n);
+};
+
 describe('queueing', () => {
   it('queues an ingested task at once, expecting its last sequence', () => {
     const { log, given, decisions } = setup();
@@ -421,6 +426,43 @@ describe('the outcomes of appends', () => {
     core.unresolved(decision?.task as Intent['task'], NOW + 500);
     core.advance(NOW + 500);
     expect(named(decisions())).toEqual(['queue 1']);
+  });
+});
+
+describe('ageing', () => {
+  it('lets tasks that wait announce themselves again, where they stood', () => {
+    const { log, core, given, run, decisions, line } = setup({ window: { min: 1, max: 1, ms: 1 } });
+    given(
+      () => log.ingest(1),
+      () => log.ingest(2),
+      () => log.ingest(3, { runAt: NOW + 60_000 }),
+      () => log.ingest(4),
+    );
+    run();
+    expect(core.age(3)).toBe(2);
+    const carries = decisions() as Intent[];
+    expect(named(carries)).toEqual(['carry 2', 'carry 3']);
+    for (const { task } of carries) log.do(task.id, dispatcher, { kind: 'carry' });
+    given();
+    expect(line()).toMatchObject({ waiting: 2, delayed: 1, ready: 1 });
+    expect(core.age(3)).toBe(0);
+    given(() => log.claim(taskIdOf(1)));
+    expect(named(decisions())).toEqual(['queue 2']);
+    core.timerFired('acme', taskIdOf(3), NOW + 60_000);
+    given(() => log.complete(startedOf(log, 1)));
+    expect(line()).toMatchObject({ waiting: 2, delayed: 0 });
+  });
+
+  it('keeps a task delayed whose renewal is in doubt', () => {
+    const { log, core, given, decisions, line } = setup();
+    given(() => log.ingest(1, { runAt: NOW + 60_000 }));
+    decisions();
+    core.age(1);
+    const [carry] = decisions() as Intent[];
+    core.unresolved(carry?.task as Intent['task'], NOW + 500);
+    core.advance(NOW + 500);
+    expect(decisions()).toEqual([]);
+    expect(line()).toMatchObject({ delayed: 1 });
   });
 });
 

@@ -8,6 +8,8 @@ export type Decision =
   | { readonly kind: 'queue'; readonly task: LiveTask; readonly seq: number }
   | { readonly kind: 'dead_letter'; readonly task: LiveTask; readonly seq: number }
   | { readonly kind: 'cancel'; readonly task: LiveTask; readonly seq: number }
+  /** The task is to announce itself again before its last event ages out of the log (rule 5). */
+  | { readonly kind: 'carry'; readonly task: LiveTask; readonly seq: number }
   /** Nothing depends on it but punctuality: the core wakes the task itself when the timer does not. */
   | { readonly kind: 'set_timer'; readonly task: LiveTask; readonly seq: number; readonly dueAt: number };
 

@@ -13,6 +13,7 @@ import type { Config } from '../platform/config.ts';
 import type { Service } from '../platform/service.ts';
 import { DispatchCore } from './core.ts';
 import type { Decision, LineStats, Phase, Woken } from './decisions.ts';
+import { Deque } from './deque.ts';
 import { Leadership } from './leadership.ts';
 import { Performer, type PerformerStats } from './performer.ts';
 import { type Timer, Timers } from './timers.ts';
@@ -31,6 +32,7 @@ export interface DispatcherParts {
     | 'inlinePayloadBytes'
     | 'payloadCacheBytes'
     | 'ackWaitMs'
+    | 'hotWindowHours'
   >;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -67,6 +69,10 @@ const MAX_BATCH = 1_000;
 const MEASURE_MS = 100;
 const BACKLOG_MS = 250;
 const SWEEP_MS = 1_000;
+/** A waiting task announces itself again when its last event has used up this part of the hot window. */
+const CARRY_AFTER = 0.5;
+/** How finely the age of the log's sequences is known, as a part of the hot window. */
+const AGE_GRAIN = 1 / 200;
 /** How long `stop` waits for appends; without NATS they would take much longer. */
 const STOP_WAIT_MS = 3_000;
 /** The sweep comes anyway; Node's timers cannot be set much further. */
@@ -92,6 +98,11 @@ class LogDispatcher implements Dispatcher {
   #wakeTimer: NodeJS.Timeout | undefined;
   #wakeTimerAt = Number.POSITIVE_INFINITY;
   #measuredAt = 0;
+  /** The first sequence of every grain of time in which there was one, oldest first, from those not yet aged. */
+  readonly #ages = new Deque<{ readonly seq: number; readonly storedAt: number }>();
+  #nextAgeAt = 0;
+  readonly #hotWindowMs: number;
+  readonly #grainMs: number;
   /** Since the last sweep. */
   #overdue = 0;
   #expired = 0;
@@ -106,6 +117,8 @@ class LogDispatcher implements Dispatcher {
   constructor(parts: DispatcherParts) {
     const { nc, names, log, clock, logger, config } = parts;
     this.#parts = parts;
+    this.#hotWindowMs = config.hotWindowHours * 3_600_000;
+    this.#grainMs = AGE_GRAIN * this.#hotWindowMs;
     const owner = `dispatcher-${randomUUID()}`;
     this.#core = new DispatchCore({
       window: { min: config.readyWindowMin, max: config.readyWindowMax, ms: config.readyWindowMs },
@@ -222,10 +235,14 @@ class LogDispatcher implements Dispatcher {
 
   /** One event that makes no sense must not hold up all others. */
   #observe(recorded: Recorded): void {
+    const { seq, event, storedAt } = recorded;
+    if (storedAt >= this.#nextAgeAt) {
+      this.#ages.push({ seq, storedAt });
+      this.#nextAgeAt = storedAt + this.#grainMs;
+    }
     try {
       this.#core.observe(recorded);
     } catch (error) {
-      const { seq, event } = recorded;
       this.#parts.logger.error(
         { seq, taskId: event.taskId, error },
         'an event cannot be folded; its task may be stuck',
@@ -292,12 +309,29 @@ class LogDispatcher implements Dispatcher {
   #sweep(): void {
     for (const type of this.#unserved) this.#served.delete(type);
     this.#unserved.clear();
+    const aging = this.#ageTasks();
     this.runOnce();
+    if (aging > 0)
+      this.#parts.logger.info({ aging }, 'tasks wait so long that they announce themselves again');
     const counts = { overdue: this.#overdue, expired: this.#expired };
     this.#overdue = 0;
     this.#expired = 0;
     if (this.isLeader() && (counts.overdue > 0 || counts.expired > 0))
       this.#parts.logger.info(counts, 'woke tasks whose timer was late, ended tasks past their deadline');
+  }
+
+  /** Rule 5, for the tasks that nobody else drives. */
+  #ageTasks(): number {
+    if (!this.isLeader()) return 0;
+    const endedBefore = this.#parts.clock.now() - CARRY_AFTER * this.#hotWindowMs;
+    let seq = 0;
+    for (let age = this.#ages.peek(); age !== undefined; age = this.#ages.peek()) {
+      if (age.storedAt + this.#grainMs > endedBefore) break;
+      this.#ages.shift();
+      // What followed within the grain is as old.
+      seq = (this.#ages.peek()?.seq ?? this.#core.position + 1) - 1;
+    }
+    return seq === 0 ? 0 : this.#core.age(seq);
   }
 
   #measure(): void {

@@ -11,7 +11,8 @@ import type { TypeLine } from './type-line.ts';
  *   waiting  -> queueing                      its turn came: an append of QUEUED is under way
  *   delayed  -> waiting | doomed              its time came
  *   doomed   -> ending                        an append of DEAD_LETTER or CANCELLED is under way
- *   queueing, ending -> moved | delayed | waiting | doomed     refused, or the outcome is unknown
+ *   waiting, delayed -> carrying              an append of CARRIED is under way
+ *   queueing, ending, carrying -> moved | delayed | waiting | doomed     refused, or the outcome is unknown
  *   any      -> queued | running | delayed | waiting | doomed | gone     the log said so, or the deadline passed
  *
  * `moved`: an append was refused because of an event that the reader has yet to bring.
@@ -22,10 +23,11 @@ export const Mode = {
   doomed: 2,
   queueing: 3,
   ending: 4,
-  moved: 5,
-  queued: 6,
-  running: 7,
-  gone: 8,
+  carrying: 5,
+  moved: 6,
+  queued: 7,
+  running: 8,
+  gone: 9,
 } as const;
 export type Mode = (typeof Mode)[keyof typeof Mode];
 

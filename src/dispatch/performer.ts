@@ -31,6 +31,7 @@ export interface PerformerStats {
   readonly queued: number;
   readonly deadLettered: number;
   readonly cancelled: number;
+  readonly carried: number;
   readonly conflicts: number;
   readonly failures: number;
 }
@@ -43,7 +44,7 @@ export class Performer {
   readonly #parts: PerformerParts;
   #underWay = 0;
   #idle: (() => void)[] = [];
-  readonly #done = { queue: 0, dead_letter: 0, cancel: 0 };
+  readonly #done = { queue: 0, dead_letter: 0, cancel: 0, carry: 0 };
   #conflicts = 0;
   #failures = 0;
 
@@ -69,12 +70,13 @@ export class Performer {
   }
 
   stats(): PerformerStats {
-    const { queue, dead_letter, cancel } = this.#done;
+    const { queue, dead_letter, cancel, carry } = this.#done;
     return {
       underWay: this.#underWay,
       queued: queue,
       deadLettered: dead_letter,
       cancelled: cancel,
+      carried: carry,
       conflicts: this.#conflicts,
       failures: this.#failures,
     };
@@ -114,7 +116,7 @@ export class Performer {
 
   /** True when stored. */
   async #append({ task, seq }: Intent, event: TaskEvent): Promise<boolean> {
-    const { core, clock, log } = this.#parts;
+    const { core, clock, log, logger } = this.#parts;
     const outcome = await log.append(event, seq);
     if (outcome.status === 'stored') return true;
     this.#conflicts += 1;
@@ -124,8 +126,10 @@ export class Performer {
     }
     // The server did not say what moved the task, or has forgotten it.
     const state = await log.readState(task.tenant, task.id, seq);
-    if (state === undefined) core.vanished(task);
-    else if (state.seq > seq) core.refused(task, seq, clock.now());
+    if (state === undefined) {
+      logger.error({ taskId: task.id, tenant: task.tenant, seq }, 'the log has forgotten a live task');
+      core.vanished(task);
+    } else if (state.seq > seq) core.refused(task, seq, clock.now());
     else core.unresolved(task, clock.now() + RETRY_MS);
     return false;
   }
@@ -134,18 +138,19 @@ export class Performer {
   async #read({ task, seq, kind }: Intent): Promise<TaskState | undefined> {
     const { core, clock, log, logger } = this.#parts;
     let state: TaskState | undefined;
-    if (!task.known) {
+    // A CARRIED event holds all there is to know; the core does not keep all.
+    if (!task.known || kind === 'carry') {
       state = await log.readState(task.tenant, task.id, seq);
       if (state === undefined) {
         logger.error({ taskId: task.id, tenant: task.tenant, seq }, 'the log has forgotten a live task');
         core.vanished(task);
         return undefined;
       }
-      if (state.seq === seq && task.seq === seq) core.learn(task, state);
+      if (!task.known && state.seq === seq && task.seq === seq) core.learn(task, state);
     }
     let payload = state?.payload;
     const payloadSeq = state?.payloadSeq ?? task.payloadSeq;
-    if (kind === 'queue' && payload === undefined && payloadSeq !== undefined) {
+    if ((kind === 'queue' || kind === 'carry') && payload === undefined && payloadSeq !== undefined) {
       const holder = await log.readEvent(payloadSeq);
       payload = holder === undefined ? undefined : payloadIn(holder.event);
       if (payload === undefined)
@@ -155,7 +160,7 @@ export class Performer {
       core.refused(task, seq, clock.now());
       return undefined;
     }
-    return stateOf(task, payload);
+    return kind === 'carry' && state !== undefined ? { ...state, payload } : stateOf(task, payload);
   }
 
   #command({ kind, task }: Intent, state: TaskState): Command & { kind: Intent['kind'] } {
@@ -163,6 +168,7 @@ export class Performer {
     const at = clock.now();
     const trace = task.rare?.trace;
     const meta = { eventId: randomUUID(), at, actor, ...(trace === undefined ? {} : { trace }) };
+    if (kind === 'carry') return { ...meta, kind };
     // What was read may say more than what was seen when the decision was made.
     if (state.cancelRequested) return { ...meta, kind: 'cancel' };
     if (kind === 'dead_letter' || deadLetterReason(state, at) !== undefined)
@@ -179,7 +185,9 @@ export class Performer {
 }
 
 const hasAll = ({ kind, task }: Intent): boolean =>
-  task.known && (kind !== 'queue' || task.payload !== undefined || task.payloadSize === PayloadSize.large);
+  task.known &&
+  kind !== 'carry' &&
+  (kind !== 'queue' || task.payload !== undefined || task.payloadSize === PayloadSize.large);
 
 const payloadOf = ({ kind, task }: Intent): Json | undefined =>
   kind === 'queue' && task.payload !== undefined ? (JSON.parse(task.payload) as Json) : undefined;

@@ -14,7 +14,7 @@ export const TIMER_GRACE_MS = 100;
 /**
  * Where every live task stands (see Mode) and the counts that follow from it.
  *
- * Invariant: a mode changes only in `to`, `delay`, `takeNext` and `takeDoomed`, so the counts always agree with the modes.
+ * Invariant: a mode changes only in `to`, `delay`, `takeNext`, `takeDoomed` and `takeAging`, so the counts always agree with the modes.
  */
 export class Placement {
   readonly #window: WindowLimits;
@@ -25,7 +25,9 @@ export class Placement {
   readonly #delayed = new WakeList((task, at) => task.mode === Mode.delayed && wakeAtOf(task) === at);
   readonly #deadlines = new WakeList((task) => task.mode !== Mode.gone && task.deadlineWatched);
   readonly #doomed = new Deque<LiveTask>();
+  readonly #aging = new Deque<{ readonly task: LiveTask; readonly seq: number }>();
   #ending = 0;
+  #carrying = 0;
 
   constructor(window: WindowLimits, newOrder: () => Order) {
     this.#window = window;
@@ -49,6 +51,11 @@ export class Placement {
     return this.#ending;
   }
 
+  /** Appends under way that renew a task. */
+  get carrying(): number {
+    return this.#carrying;
+  }
+
   line(type: string): TypeLine {
     let line = this.#lines.get(type);
     if (line === undefined) {
@@ -68,6 +75,18 @@ export class Placement {
     }
     this.to(task, task.status === 'QUEUED' ? Mode.queued : Mode.waiting);
     this.watchDeadline(task);
+  }
+
+  /** Back to where it stood before an append that was to change nothing, or nothing yet. */
+  resume(task: LiveTask, now: number): void {
+    if (task.dueAt > now && task.status !== 'QUEUED')
+      this.delay(task, { dueAt: task.dueAt, timed: task.timed });
+    else this.settle(task, now);
+  }
+
+  /** The task should announce itself again, unless it has moved by the time its turn comes. */
+  age(task: LiveTask): void {
+    this.#aging.push({ task, seq: task.seq });
   }
 
   doom(task: LiveTask): void {
@@ -140,6 +159,17 @@ export class Placement {
     return undefined;
   }
 
+  /** A task to be renewed, now `carrying`. */
+  takeAging(): LiveTask | undefined {
+    for (let aging = this.#aging.shift(); aging !== undefined; aging = this.#aging.shift()) {
+      const { task, seq } = aging;
+      if (task.seq !== seq || !mayAge(task)) continue;
+      this.to(task, Mode.carrying);
+      return task;
+    }
+    return undefined;
+  }
+
   /** The next task of a line that has room, now `queueing`. */
   takeNext(line: TypeLine): LiveTask | undefined {
     if (line.room <= 0) return undefined;
@@ -184,6 +214,9 @@ export class Placement {
       case Mode.ending:
         this.#ending -= 1;
         return;
+      case Mode.carrying:
+        this.#carrying -= 1;
+        return;
       case Mode.queued:
         line.ready -= 1;
         this.touch(line);
@@ -216,6 +249,9 @@ export class Placement {
       case Mode.ending:
         this.#ending += 1;
         return;
+      case Mode.carrying:
+        this.#carrying += 1;
+        return;
       case Mode.queued:
         line.ready += 1;
         return;
@@ -231,5 +267,8 @@ export class Placement {
     }
   }
 }
+
+/** Whether nobody but the dispatcher would renew it: a running task is its worker's, a queued one is work on offer. */
+export const mayAge = ({ mode }: LiveTask): boolean => mode === Mode.waiting || mode === Mode.delayed;
 
 const wakeAtOf = ({ dueAt, timed }: LiveTask): number => (timed ? dueAt + TIMER_GRACE_MS : dueAt);

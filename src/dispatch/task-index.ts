@@ -23,6 +23,10 @@ export class TaskIndex {
     return this.#byTenant.get(name)?.name ?? name;
   }
 
+  *values(): Generator<LiveTask> {
+    for (const { tasks } of this.#byTenant.values()) yield* tasks.values();
+  }
+
   add(task: LiveTask): void {
     let ofTenant = this.#byTenant.get(task.tenant);
     if (ofTenant === undefined) {

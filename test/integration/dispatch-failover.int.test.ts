@@ -155,7 +155,7 @@ describe('delays', () => {
     const world = await setup();
     const { dispatcher } = await dispatch(world);
     await dispatcher.whenLeader();
-    const dueAts = [50, 400, 900, 1_500].map((delayMs) => Date.now() + delayMs);
+    const dueAts = [50, 700, 1_000, 1_500].map((delayMs) => Date.now() + delayMs);
     const ids = await Promise.all(dueAts.map((runAt) => world.ingest({ runAt })));
     await eventually(() => expect(world.count('QUEUED')).toBe(ids.length));
     for (const [index, id] of ids.entries()) {
@@ -171,7 +171,7 @@ describe('delays', () => {
     const { dispatcher } = await dispatch(world);
     await dispatcher.whenLeader();
     await world.work();
-    const base = Date.now() + 4_000;
+    const base = Date.now() + 5_000;
     await Promise.all(Array.from({ length: 2_000 }, (_, n) => world.ingest({ runAt: base + (n % 1_000) })));
     const storedBy = Date.now();
     expect(storedBy).toBeLessThan(base);
@@ -196,6 +196,22 @@ describe('delays', () => {
     await (await jetstreamManager(world.nc)).streams.purge(world.names.streams.timers);
     await eventually(() => expect(world.kindsOf(id).at(-1)).toBe('QUEUED'));
     expect(dispatcher.stats().timers.fired).toBe(0);
+  });
+
+  it('queues a task whose runAt lies beyond the hot window, and after a restart as well', async () => {
+    const world = await setup({ hotWindowHours: 5 / 3_600 });
+    await world.work();
+    const first = await dispatch(world);
+    await first.dispatcher.whenLeader();
+    const near = await world.ingest({ runAt: Date.now() + 8_000 });
+    const far = await world.ingest({ runAt: Date.now() + 14_000, payload: 'kept' });
+    await eventually(() => expect(world.kindsOf(near).at(-1)).toBe('COMPLETED'), { timeoutMs: 15_000 });
+    await first.dispatcher.stop();
+    await dispatch(world);
+    await eventually(() => expect(world.kindsOf(far).at(-1)).toBe('COMPLETED'), { timeoutMs: 15_000 });
+    expect(world.kindsOf(far).filter((kind) => kind === 'QUEUED')).toHaveLength(1);
+    expect(world.kindsOf(far).filter((kind) => kind === 'CARRIED').length).toBeGreaterThan(2);
+    expect(world.stateOf(far)?.payload).toBe('kept');
   });
 
   it('keeps a delay over a restart', async () => {
