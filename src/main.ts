@@ -122,7 +122,10 @@ async function apiRole({ config, nc, names, log, logger }: Parts): Promise<Servi
 }
 
 function projectorRole({ config, nc, names, logger }: Parts): Service {
-  const pool = createPool(config, 'taskledger projector');
+  const pool = createPool(
+    { ...config, databaseTimeoutMs: config.projectorTimeoutMs, databasePoolSize: 1 },
+    'taskledger projector',
+  );
   const projector = createProjector({ nc, names, config, pool, projections: projections(config), logger });
   return serviceGroup('projector', [poolOf(pool), whenMigrated(projector, config, logger)]);
 }

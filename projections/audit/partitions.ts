@@ -45,18 +45,24 @@ async function dropPartitionsBefore(client: pg.ClientBase, day: Day): Promise<vo
   }
 }
 
-/** Remembers which partitions exist, so that a batch costs no question. */
+/** Remembers which partitions exist, so that a batch costs no question, and which days are over. */
 export class Partitions {
   readonly #auditDays: number;
   readonly #known = new Set<Day>();
+  #firstKept = Number.NEGATIVE_INFINITY;
 
   constructor(auditDays: number) {
     this.#auditDays = auditDays;
   }
 
+  /** False for a day whose partition has been dropped, or would be. */
+  keeps(day: Day): boolean {
+    return day >= this.#firstKept;
+  }
+
   async ensure(client: pg.ClientBase, days: Iterable<Day>): Promise<void> {
     for (const day of days) {
-      if (this.#known.has(day)) continue;
+      if (this.#known.has(day) || !this.keeps(day)) continue;
       await makePartition(client, day);
       this.#known.add(day);
     }
@@ -67,7 +73,8 @@ export class Partitions {
     this.#known.clear();
     const today = dayOf(now);
     const ahead = Array.from({ length: DAYS_AHEAD + 1 }, (_, i) => today + i);
+    this.#firstKept = firstDayKept(now, this.#auditDays);
     await this.ensure(client, ahead);
-    await dropPartitionsBefore(client, firstDayKept(now, this.#auditDays));
+    await dropPartitionsBefore(client, this.#firstKept);
   }
 }

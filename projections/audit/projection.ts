@@ -11,7 +11,12 @@ export function auditProjection({ auditDays }: { readonly auditDays: number }): 
     apply,
     prepare: (client, rows) =>
       partitions.ensure(client, new Set(rows.map(({ storedAt }) => dayOf(storedAt)))),
-    write,
+    // A log that reaches further back than the audit is kept: its old events are passed over.
+    write: (client, rows) =>
+      write(
+        client,
+        rows.filter(({ storedAt }) => partitions.keeps(dayOf(storedAt))),
+      ),
     maintain: (client, now) => partitions.maintain(client, now),
   };
 }

@@ -179,6 +179,12 @@ export const settings = {
     50,
     'How long a projector gathers events for one transaction',
   ),
+  projectorTimeoutMs: setting(
+    'TASKLEDGER_PROJECTOR_TIMEOUT_MS',
+    atLeast(1_000),
+    60_000,
+    'Longest time one statement of a projector may take; then it is tried again',
+  ),
   auditDays: setting(
     'TASKLEDGER_AUDIT_DAYS',
     atLeast(1),

@@ -6,6 +6,7 @@ import { afterAll, expect, test } from 'vitest';
 import { auditProjection } from '../../projections/audit/projection.ts';
 import { silentLogger as logger } from '../../src/observe/log.ts';
 import { MIGRATIONS_DIR, migrate } from '../../src/platform/migrate.ts';
+import { randomLives } from '../support/random-lives.ts';
 import { openModelDatabase, recordingLogger } from '../support/read-models.ts';
 import { createTestDatabase, type TestDatabase } from '../support/servers.ts';
 
@@ -94,7 +95,7 @@ test('a database that is ahead of the program is left alone, with a warning', as
   expect(recorded.lines).toMatchObject([{ level: 'warn', fields: { migrations: ['0002_two.sql'] } }]);
 });
 
-test('partitions of the audit are made ahead, and dropped when their days are over', async () => {
+test('partitions of the audit are made ahead, dropped when their days are over, and not made again for old events', async () => {
   const database = await openModelDatabase(import.meta.url);
   closers.push(() => database.close());
   const audit = auditProjection({ auditDays: 2 });
@@ -115,5 +116,11 @@ test('partitions of the audit are made ahead, and dropped when their days are ov
     'audit_20260304',
     'audit_20260305',
   ]);
+  const old = randomLives({ seed: 1, tasks: 1, events: 3 });
+  const changes = audit.apply(old);
+  await audit.prepare?.(client, changes);
+  await audit.write(client, changes);
+  const { rows } = await client.query('select count(*)::int as n from audit');
   client.release();
+  expect(rows).toEqual([{ n: 0 }]);
 });
