@@ -71,53 +71,49 @@ export function evolve(state: TaskState | undefined, recorded: Recorded): TaskSt
       `${event.kind} leaves ${event.from ?? 'nothing'}, but the task is ${state.status}`,
     );
   }
-  const moved = {
-    ...state,
-    seq,
-    round: event.round,
-    attempt: event.attempt,
-    priority: event.priority as Priority,
-  };
+  const moved = copyOf(state, recorded);
   switch (event.kind) {
     case 'QUEUED':
-      return {
-        ...moved,
-        ...payloadOf(event, seq, state),
-        status: 'QUEUED',
-        facts: event.data.facts,
-        holder: undefined,
-        dueAt: undefined,
-        next: undefined,
-      };
+      moved.status = 'QUEUED';
+      moved.facts = event.data.facts;
+      moved.holder = undefined;
+      moved.dueAt = undefined;
+      moved.next = undefined;
+      takePayload(moved, event, seq);
+      return moved;
     case 'CLAIMED':
-      return { ...moved, status: 'CLAIMED', holder: event.actor.id };
+      moved.status = 'CLAIMED';
+      moved.holder = event.actor.id;
+      return moved;
     case 'PROCESSING':
-      return { ...moved, status: 'PROCESSING' };
+      moved.status = 'PROCESSING';
+      return moved;
     case 'COMPLETED':
-      return { ...moved, status: 'COMPLETED', holder: undefined };
+      moved.status = 'COMPLETED';
+      moved.holder = undefined;
+      return moved;
     case 'FAILED':
-      return {
-        ...moved,
-        status: 'FAILED',
-        holder: undefined,
-        next: event.data.next,
-        dueAt: dueAfter(event.data.next, recorded.storedAt),
-      };
     case 'RETRY_CLAIMED':
-      return {
-        ...moved,
-        status: 'RETRY_CLAIMED',
-        holder: undefined,
-        next: event.data.next,
-        dueAt: dueAfter(event.data.next, recorded.storedAt),
-        facts: { ...state.facts, lost: state.facts.lost + 1 },
-      };
+      moved.status = event.kind;
+      moved.holder = undefined;
+      moved.next = event.data.next;
+      moved.dueAt = dueAfter(event.data.next, recorded.storedAt);
+      if (event.kind === 'RETRY_CLAIMED') moved.facts = { ...state.facts, lost: state.facts.lost + 1 };
+      return moved;
     case 'DEAD_LETTER':
-      return { ...moved, status: 'DEAD_LETTER', dueAt: undefined, next: undefined };
+      moved.status = 'DEAD_LETTER';
+      moved.dueAt = undefined;
+      moved.next = undefined;
+      return moved;
     case 'CANCEL_REQUESTED':
-      return { ...moved, cancelRequested: true };
+      moved.cancelRequested = true;
+      return moved;
     case 'CANCELLED':
-      return { ...moved, status: 'CANCELLED', holder: undefined, dueAt: undefined, next: undefined };
+      moved.status = 'CANCELLED';
+      moved.holder = undefined;
+      moved.dueAt = undefined;
+      moved.next = undefined;
+      return moved;
     case 'REPLAYED':
       return replayed(moved, recorded as Recorded<EventOf<'REPLAYED'>>);
     case 'CARRIED':
@@ -141,24 +137,51 @@ export class IllegalHistory extends Error {
   override readonly name = 'IllegalHistory';
 }
 
+/** A state that is still being made. */
+type Draft = { -readonly [K in keyof TaskState]: TaskState[K] };
+
+/** Written out, because a state is made for every event that anybody reads, and spreads cost ten times as much. */
+const copyOf = (state: TaskState, { event, seq }: Recorded): Draft => ({
+  id: state.id,
+  tenant: state.tenant,
+  type: state.type,
+  status: state.status,
+  seq,
+  round: event.round,
+  attempt: event.attempt,
+  priority: event.priority as Priority,
+  facts: state.facts,
+  holder: state.holder,
+  dueAt: state.dueAt,
+  next: state.next,
+  cancelRequested: state.cancelRequested,
+  fingerprint: state.fingerprint,
+  payload: state.payload,
+  payloadSeq: state.payloadSeq,
+});
+
+/** What the first event says of itself. */
+const draftOf = ({ event, seq }: Recorded, status: Status, facts: Facts): Draft => ({
+  id: event.taskId,
+  tenant: event.tenant,
+  type: event.type,
+  status,
+  seq,
+  round: event.round,
+  attempt: event.attempt,
+  priority: event.priority as Priority,
+  facts,
+  holder: undefined,
+  dueAt: undefined,
+  next: undefined,
+  cancelRequested: false,
+  fingerprint: undefined,
+  payload: undefined,
+  payloadSeq: undefined,
+});
+
 function begin(recorded: Recorded): TaskState {
   const { event, seq } = recorded;
-  const base = {
-    id: event.taskId,
-    tenant: event.tenant,
-    type: event.type,
-    seq,
-    round: event.round,
-    attempt: event.attempt,
-    priority: event.priority as Priority,
-    holder: undefined,
-    dueAt: undefined,
-    next: undefined,
-    cancelRequested: false,
-    fingerprint: undefined,
-    payload: undefined,
-    payloadSeq: undefined,
-  };
   switch (event.kind) {
     case 'INGESTED': {
       const { payload, fingerprint, policy, runAt, deadlineAt } = event.data;
@@ -169,12 +192,20 @@ function begin(recorded: Recorded): TaskState {
         ...(policy === undefined ? {} : { policy }),
         ...(deadlineAt === undefined ? {} : { deadlineAt }),
       };
-      return { ...base, status: 'INGESTED', facts, fingerprint, dueAt: runAt, payload, payloadSeq: seq };
+      const ingested = draftOf(recorded, 'INGESTED', facts);
+      ingested.fingerprint = fingerprint;
+      ingested.dueAt = runAt;
+      ingested.payload = payload;
+      ingested.payloadSeq = seq;
+      return ingested;
     }
     case 'REJECTED':
-      return { ...base, status: 'REJECTED', facts: { submittedAt: event.at, attemptsBefore: 0, lost: 0 } };
-    case 'QUEUED':
-      return { ...base, status: 'QUEUED', facts: event.data.facts, ...payloadOf(event, seq) };
+      return draftOf(recorded, 'REJECTED', { submittedAt: event.at, attemptsBefore: 0, lost: 0 });
+    case 'QUEUED': {
+      const queued = draftOf(recorded, 'QUEUED', event.data.facts);
+      takePayload(queued, event, seq);
+      return queued;
+    }
     case 'CARRIED':
       return carried(recorded as Recorded<EventOf<'CARRIED'>>);
     default:
@@ -183,9 +214,11 @@ function begin(recorded: Recorded): TaskState {
 }
 
 /** The newest event that holds the payload is the one to point at: it ages out last. */
-function payloadOf({ data }: EventOf<'QUEUED'>, seq: number, state?: TaskState) {
-  if (data.payload !== undefined) return { payload: data.payload, payloadSeq: seq };
-  return { payload: state?.payload, payloadSeq: data.payloadSeq ?? state?.payloadSeq };
+function takePayload(draft: Draft, { data }: EventOf<'QUEUED'>, seq: number): void {
+  if (data.payload !== undefined) {
+    draft.payload = data.payload;
+    draft.payloadSeq = seq;
+  } else if (data.payloadSeq !== undefined) draft.payloadSeq = data.payloadSeq;
 }
 
 function replayed(moved: TaskState, { event, seq }: Recorded<EventOf<'REPLAYED'>>): TaskState {
