@@ -10,7 +10,7 @@ import { mayAge, Placement } from './placement.ts';
 import { TaskIndex } from './task-index.ts';
 
 /** A task due sooner than this is woken by the core alone: the server's scheduler is up to 250 ms late for such. */
-export const LOCAL_TIMER_MS = 250;
+const LOCAL_TIMER_MS = 250;
 /** Dead letters and cancellations whose appends may be under way together. */
 const MAX_ENDING = 256;
 /** Renewals likewise: they are many at once and never urgent. */

@@ -1,99 +1,26 @@
 import { describe, expect, it } from 'vitest';
-import { FencedLog, taskIdOf } from '../../test/support/fenced-log.ts';
-import type { Command } from '../domain/commands.ts';
-import { decide } from '../domain/decide.ts';
-import type { Actor } from '../domain/events.ts';
+import { coreWorld, dispatcher, NOW, named, running } from '../../test/support/core-world.ts';
+import { taskIdOf } from '../../test/support/fenced-log.ts';
 import { DispatchCore } from './core.ts';
-import type { CoreSettings, Decision, Intent, Phase } from './decisions.ts';
+import type { Decision, Intent } from './decisions.ts';
 import { stateOf } from './live-task.ts';
-import { TIMER_GRACE_MS } from './placement.ts';
-
-const NOW = Date.parse('2026-01-01T00:00:00Z');
-const dispatcher: Actor = { kind: 'dispatcher', id: 'd1' };
-
-/** A core that follows a log in memory. `given` lets things happen in the log and shows them to the core. */
-function setup({ phase = 'leading', ...over }: Partial<CoreSettings> & { phase?: Phase } = {}) {
-  const log = new FencedLog(NOW);
-  const core = new DispatchCore({
-    window: { min: 3, max: 100, ms: 500 },
-    inlinePayloadBytes: 100,
-    payloadCacheBytes: 1_000,
-    ...over,
-  });
-  core.enter(phase);
-  let seen = 0;
-  const show = (): void => {
-    for (const recorded of log.events.slice(seen)) core.observe(recorded);
-    seen = log.events.length;
-  };
-  const given = (...steps: (() => unknown)[]): void => {
-    for (const step of steps) step();
-    show();
-  };
-  const decisions = (): Decision[] => {
-    const made: Decision[] = [];
-    core.decide(made);
-    return made;
-  };
-  /** Appends an intent as the performer does; the core does not see the event before `given` shows it. */
-  const append = ({ kind, task, seq }: Intent) => {
-    const command = {
-      kind,
-      eventId: taskIdOf(0xd000_0000 + log.events.length),
-      at: log.now,
-      actor: dispatcher,
-    };
-    const decided = decide(stateOf(task, null), { ...command, inlinePayload: true } as Command);
-    if (!decided.ok) throw decided.error;
-    return log.append(decided.value, seq);
-  };
-  /** Decides, appends everything and shows the outcome. */
-  const run = (): Decision[] => {
-    const made = decisions();
-    for (const decision of made) if (decision.kind !== 'set_timer') append(decision);
-    show();
-    return made;
-  };
-  const line = (type = 'transcode') => core.stats()[type];
-  return { log, core, given, decisions, append, run, line };
-}
-
-const named = (decisions: readonly Decision[]): string[] =>
-  decisions.map(({ kind, task }) => `${kind} ${Number.parseInt(task.id.slice(-12), 16)}`);
-
-/** A task that was queued, claimed and started. */
-function running({ log, given, run }: ReturnType<typeof setup>, n = 1, over = {}): string {
-  const id = taskIdOf(n);
-  given(() => log.ingest(n, over));
-  run();
-  given(
-    () => log.claim(id),
-    () => log.start(id),
-  );
-  return id;
-}
-
-const startedOf = (log: FencedLog, n: number): string => {
-  log.start(taskIdOf(n));
-  return taskIdOf(n);
-};
 
 describe('queueing', () => {
   it('queues an ingested task at once, expecting its last sequence', () => {
-    const { log, given, decisions } = setup();
+    const { log, given, decisions } = coreWorld();
     given(() => log.ingest(1));
     expect(decisions()).toMatchObject([{ kind: 'queue', seq: 1, task: { id: taskIdOf(1) } }]);
   });
 
   it('decides once for a task while its append is under way', () => {
-    const { log, given, decisions } = setup();
+    const { log, given, decisions } = coreWorld();
     given(() => log.ingest(1));
     decisions();
     expect(decisions()).toEqual([]);
   });
 
   it('recognises its own event in the log', () => {
-    const { log, given, run, decisions, line } = setup();
+    const { log, given, run, decisions, line } = coreWorld();
     given(() => log.ingest(1));
     run();
     expect(decisions()).toEqual([]);
@@ -101,7 +28,7 @@ describe('queueing', () => {
   });
 
   it('passes over events that were shown before', () => {
-    const { log, core, given, decisions } = setup();
+    const { log, core, given, decisions } = coreWorld();
     given(() => log.ingest(1));
     decisions();
     for (const recorded of log.events) core.observe(recorded);
@@ -109,19 +36,19 @@ describe('queueing', () => {
   });
 
   it('serves a class in the order of submission', () => {
-    const { log, given, decisions } = setup();
+    const { log, given, decisions } = coreWorld();
     given(...[1, 2, 3].map((n) => () => log.ingest(n)));
     expect(named(decisions())).toEqual(['queue 1', 'queue 2', 'queue 3']);
   });
 
   it('serves class 1 before 2 before 3 before 4', () => {
-    const { log, given, decisions } = setup({ window: { min: 4, max: 4, ms: 1 } });
+    const { log, given, decisions } = coreWorld({ window: { min: 4, max: 4, ms: 1 } });
     given(...[4, 3, 2, 1].map((priority) => () => log.ingest(priority, { priority })));
     expect(named(decisions())).toEqual(['queue 1', 'queue 2', 'queue 3', 'queue 4']);
   });
 
   it('puts a retried task before tasks submitted after it', () => {
-    const world = setup({ window: { min: 1, max: 1, ms: 1 } });
+    const world = coreWorld({ window: { min: 1, max: 1, ms: 1 } });
     const { log, core, given, decisions } = world;
     const id = running(world, 1);
     given(
@@ -136,7 +63,7 @@ describe('queueing', () => {
   });
 
   it('passes the policy on, and counts attempts and rounds as the log does', () => {
-    const world = setup();
+    const world = coreWorld();
     const id = running(world, 1, { policy: { maxRetries: 7 }, trace: 'a-trace' });
     world.given(() => world.log.lose(id));
     world.core.advance(NOW + 60_000);
@@ -151,14 +78,14 @@ describe('queueing', () => {
 
 describe('the ready window', () => {
   it('holds back what does not fit', () => {
-    const { log, given, decisions, line } = setup();
+    const { log, given, decisions, line } = coreWorld();
     given(...[1, 2, 3, 4, 5].map((n) => () => log.ingest(n)));
     expect(decisions()).toHaveLength(3);
     expect(line()).toMatchObject({ waiting: 2, intents: 3 });
   });
 
   it('fills up when a task is claimed', () => {
-    const { log, given, run, decisions } = setup();
+    const { log, given, run, decisions } = coreWorld();
     given(...[1, 2, 3, 4, 5].map((n) => () => log.ingest(n)));
     run();
     given(() => log.claim(taskIdOf(1)));
@@ -166,7 +93,7 @@ describe('the ready window', () => {
   });
 
   it('is of each type alone', () => {
-    const { log, given, decisions } = setup({ window: { min: 1, max: 1, ms: 1 } });
+    const { log, given, decisions } = coreWorld({ window: { min: 1, max: 1, ms: 1 } });
     given(
       () => log.ingest(1),
       () => log.ingest(2),
@@ -176,7 +103,7 @@ describe('the ready window', () => {
   });
 
   it('grows with the rate of claims up to its limit, and shrinks again', () => {
-    const { log, core, given, run, line } = setup({ window: { min: 3, max: 10, ms: 500 } });
+    const { log, core, given, run, line } = coreWorld({ window: { min: 3, max: 10, ms: 500 } });
     for (let n = 1; n <= 60; n++) {
       given(() => log.ingest(n));
       run();
@@ -192,7 +119,7 @@ describe('the ready window', () => {
 
 describe('after an attempt', () => {
   it('waits for the backoff of a failed one, and wants a timer for it', () => {
-    const world = setup();
+    const world = coreWorld();
     const { log, core, given, decisions } = world;
     const policy = { backoff: { kind: 'fixed', baseMs: 5_000 }, jitter: 'none' } as const;
     const id = running(world, 1, { policy });
@@ -205,7 +132,7 @@ describe('after an attempt', () => {
   });
 
   it('leaves short delays to itself', () => {
-    const world = setup();
+    const world = coreWorld();
     const policy = { backoff: { kind: 'fixed', baseMs: 200 }, jitter: 'none' } as const;
     const id = running(world, 1, { policy });
     world.given(() => world.log.fail(id));
@@ -216,7 +143,7 @@ describe('after an attempt', () => {
   });
 
   it('sends a task without retries left to the dead letters', () => {
-    const world = setup();
+    const world = coreWorld();
     const id = running(world, 1, { policy: { maxRetries: 0 } });
     world.given(() => world.log.fail(id));
     expect(named(world.run())).toEqual(['dead_letter 1']);
@@ -226,7 +153,7 @@ describe('after an attempt', () => {
 
   it('cancels a lost one whose cancellation was requested, retries left or not', () => {
     for (const maxRetries of [0, 3]) {
-      const world = setup();
+      const world = coreWorld();
       const id = running(world, 1, { policy: { maxRetries } });
       world.given(
         () => world.log.requestCancel(id),
@@ -238,7 +165,7 @@ describe('after an attempt', () => {
   });
 
   it('forgets what has ended', () => {
-    const world = setup();
+    const world = coreWorld();
     const id = running(world);
     world.given(() => world.log.complete(id));
     expect(world.core.size).toBe(0);
@@ -247,7 +174,7 @@ describe('after an attempt', () => {
   });
 
   it('starts a replayed task as one whose beginning must be read', () => {
-    const world = setup();
+    const world = coreWorld();
     const id = running(world, 1, { policy: { maxRetries: 0 } });
     world.given(() => world.log.fail(id));
     world.run();
@@ -257,115 +184,9 @@ describe('after an attempt', () => {
   });
 });
 
-describe('delays', () => {
-  it('holds a task until its runAt', () => {
-    const { log, core, given, decisions, line } = setup();
-    given(() => log.ingest(1, { runAt: NOW + 60_000 }));
-    expect(named(decisions())).toEqual(['set_timer 1']);
-    expect(line()).toMatchObject({ waiting: 0, delayed: 1 });
-    core.advance(NOW + 59_999);
-    expect(decisions()).toEqual([]);
-  });
-
-  it('wakes a task itself whose timer does not fire, and says so', () => {
-    const { log, core, given, decisions } = setup();
-    given(() => log.ingest(1, { runAt: NOW + 60_000 }));
-    decisions();
-    expect(core.advance(NOW + 60_000 + TIMER_GRACE_MS)).toEqual({ due: 1, overdue: 1, expired: 0 });
-    expect(named(decisions())).toEqual(['queue 1']);
-  });
-
-  it('takes no notice of a timer of an earlier delay, or of a task that does not wait for one', () => {
-    const { log, core, given, decisions } = setup();
-    given(() => log.ingest(1, { runAt: NOW + 60_000 }));
-    decisions();
-    expect(core.timerFired('acme', taskIdOf(1), NOW + 59_999)).toBe(false);
-    expect(core.timerFired('acme', taskIdOf(1), NOW + 60_000)).toBe(true);
-    expect(core.timerFired('acme', taskIdOf(1), NOW + 60_000)).toBe(false);
-    expect(core.timerFired('acme', taskIdOf(9), NOW + 60_000)).toBe(false);
-    expect(decisions()).toHaveLength(1);
-  });
-
-  it('does not want a timer any more for a task that was cancelled meanwhile', () => {
-    const { log, core, given, decisions, line } = setup();
-    given(
-      () => log.ingest(1, { runAt: NOW + 60_000 }),
-      () => log.requestCancel(taskIdOf(1)),
-    );
-    expect(decisions()).toEqual([]);
-    expect(line()).toMatchObject({ delayed: 0 });
-    expect(core.advance(NOW + 90_000)).toEqual({ due: 0, overdue: 0, expired: 0 });
-  });
-
-  it('watches the delays of the past itself, punctually: their timers may be gone', () => {
-    const { log, core, given } = setup({ phase: 'replaying' });
-    given(() => log.ingest(1, { runAt: NOW + 60_000 }));
-    expect(core.nextWakeAt()).toBe(NOW + 60_000);
-  });
-});
-
-describe('deadlines', () => {
-  it('end a task that waits, is delayed, or is queued', () => {
-    const { log, core, given, run, line } = setup({ window: { min: 1, max: 1, ms: 1 } });
-    const deadlineAt = NOW + 1_000;
-    given(
-      () => log.ingest(1, { deadlineAt }),
-      () => log.ingest(2, { deadlineAt }),
-      () => log.ingest(3, { deadlineAt, runAt: NOW + 5_000 }),
-    );
-    run();
-    expect(line()).toMatchObject({ ready: 1, waiting: 1, delayed: 1 });
-    log.now = deadlineAt;
-    expect(core.advance(deadlineAt)).toEqual({ due: 0, overdue: 0, expired: 3 });
-    expect(named(run()).sort()).toEqual(['dead_letter 1', 'dead_letter 2', 'dead_letter 3']);
-    expect(core.size).toBe(0);
-    expect(line()).toMatchObject({ ready: 0, waiting: 0, delayed: 0 });
-  });
-
-  it('leave a running task alone, and end it when it would be retried', () => {
-    const world = setup();
-    const id = running(world, 1, { deadlineAt: NOW + 1_000 });
-    world.log.now = NOW + 2_000;
-    expect(world.core.advance(NOW + 2_000).expired).toBe(0);
-    expect(world.decisions()).toEqual([]);
-    world.given(() => world.log.fail(id));
-    world.log.now = NOW + 60_000;
-    world.core.advance(NOW + 60_000);
-    expect(named(world.run())).toContain('dead_letter 1');
-  });
-
-  it('are kept in mind for a task that is just being queued', () => {
-    const { log, core, given, decisions, append } = setup();
-    given(() => log.ingest(1, { deadlineAt: NOW + 1_000 }));
-    const [decision] = decisions() as Intent[];
-    log.now = NOW + 1_000;
-    expect(core.advance(log.now).expired).toBe(0);
-    append(decision as Intent);
-    given();
-    expect(core.advance(log.now).expired).toBe(1);
-    expect(named(decisions())).toEqual(['dead_letter 1']);
-  });
-
-  it('lose against a claim that came first', () => {
-    const { log, core, given, run, decisions, append } = setup();
-    given(() => log.ingest(1, { deadlineAt: NOW + 1_000 }));
-    run();
-    log.now = NOW + 1_000;
-    core.advance(log.now);
-    const [decision] = decisions();
-    log.claim(taskIdOf(1));
-    const outcome = append(decision as Intent);
-    expect(outcome.status).toBe('conflict');
-    core.refused((decision as Intent).task, (decision as Intent).seq, log.now);
-    given();
-    expect(decisions()).toEqual([]);
-    expect(core.stats()['transcode']).toMatchObject({ running: 1, ready: 0 });
-  });
-});
-
 describe('the outcomes of appends', () => {
   it('drop an intent that was refused, and wait for the event that refused it', () => {
-    const { log, core, given, decisions, line } = setup();
+    const { log, core, given, decisions, line } = coreWorld();
     given(() => log.ingest(1));
     const [decision] = decisions() as Intent[];
     log.requestCancel(taskIdOf(1));
@@ -377,7 +198,7 @@ describe('the outcomes of appends', () => {
   });
 
   it('do nothing when the event that refused it was seen first', () => {
-    const { log, core, given, decisions, append, line } = setup();
+    const { log, core, given, decisions, append, line } = coreWorld();
     given(() => log.ingest(1));
     const [decision] = decisions() as Intent[];
     append(decision as Intent);
@@ -387,7 +208,7 @@ describe('the outcomes of appends', () => {
   });
 
   it('decide again when the event that refused it changed no status', () => {
-    const { log, core, given, decisions } = setup();
+    const { log, core, given, decisions } = coreWorld();
     given(() => log.ingest(1));
     const [decision] = decisions() as Intent[];
     given(() => log.do(taskIdOf(1), dispatcher, { kind: 'carry' }));
@@ -396,7 +217,7 @@ describe('the outcomes of appends', () => {
   });
 
   it('decide again when such an event is seen after the refusal', () => {
-    const { log, core, given, decisions } = setup();
+    const { log, core, given, decisions } = coreWorld();
     given(() => log.ingest(1));
     const [decision] = decisions() as Intent[];
     log.do(taskIdOf(1), dispatcher, { kind: 'carry' });
@@ -407,7 +228,7 @@ describe('the outcomes of appends', () => {
   });
 
   it('put off what is unknown, and forget the doubt when the event comes after all', () => {
-    const { log, core, given, decisions, append, line } = setup();
+    const { log, core, given, decisions, append, line } = coreWorld();
     given(() => log.ingest(1));
     const [decision] = decisions() as Intent[];
     core.unresolved(decision?.task as Intent['task'], NOW + 500);
@@ -420,7 +241,7 @@ describe('the outcomes of appends', () => {
   });
 
   it('try what is unknown again when the event does not come', () => {
-    const { log, core, given, decisions } = setup();
+    const { log, core, given, decisions } = coreWorld();
     given(() => log.ingest(1));
     const [decision] = decisions() as Intent[];
     core.unresolved(decision?.task as Intent['task'], NOW + 500);
@@ -429,46 +250,9 @@ describe('the outcomes of appends', () => {
   });
 });
 
-describe('ageing', () => {
-  it('lets tasks that wait announce themselves again, where they stood', () => {
-    const { log, core, given, run, decisions, line } = setup({ window: { min: 1, max: 1, ms: 1 } });
-    given(
-      () => log.ingest(1),
-      () => log.ingest(2),
-      () => log.ingest(3, { runAt: NOW + 60_000 }),
-      () => log.ingest(4),
-    );
-    run();
-    expect(core.age(3)).toBe(2);
-    const carries = decisions() as Intent[];
-    expect(named(carries)).toEqual(['carry 2', 'carry 3']);
-    for (const { task } of carries) log.do(task.id, dispatcher, { kind: 'carry' });
-    given();
-    expect(line()).toMatchObject({ waiting: 2, delayed: 1, ready: 1 });
-    expect(core.age(3)).toBe(0);
-    given(() => log.claim(taskIdOf(1)));
-    expect(named(decisions())).toEqual(['queue 2']);
-    core.timerFired('acme', taskIdOf(3), NOW + 60_000);
-    given(() => log.complete(startedOf(log, 1)));
-    expect(line()).toMatchObject({ waiting: 2, delayed: 0 });
-  });
-
-  it('keeps a task delayed whose renewal is in doubt', () => {
-    const { log, core, given, decisions, line } = setup();
-    given(() => log.ingest(1, { runAt: NOW + 60_000 }));
-    decisions();
-    core.age(1);
-    const [carry] = decisions() as Intent[];
-    core.unresolved(carry?.task as Intent['task'], NOW + 500);
-    core.advance(NOW + 500);
-    expect(decisions()).toEqual([]);
-    expect(line()).toMatchObject({ delayed: 1 });
-  });
-});
-
 describe('phases', () => {
   it('decides nothing before it leads, and everything that waits when it does', () => {
-    const { log, core, given, decisions } = setup({ phase: 'replaying' });
+    const { log, core, given, decisions } = coreWorld({ phase: 'replaying' });
     given(() => log.ingest(1));
     expect(decisions()).toEqual([]);
     core.enter('following');
@@ -479,7 +263,7 @@ describe('phases', () => {
   });
 
   it('stays small while it follows another leader', () => {
-    const follower = setup({ phase: 'following' });
+    const follower = coreWorld({ phase: 'following' });
     const leader = new DispatchCore({
       window: { min: 3, max: 3, ms: 1 },
       inlinePayloadBytes: 100,
@@ -511,7 +295,7 @@ describe('phases', () => {
 
 describe('payloads', () => {
   it('are kept while they fit, small ones only', () => {
-    const { log, core, given, decisions } = setup({
+    const { log, core, given, decisions } = coreWorld({
       window: { min: 9, max: 9, ms: 1 },
       payloadCacheBytes: 100,
     });
@@ -526,7 +310,7 @@ describe('payloads', () => {
   });
 
   it('are let go when the task is queued', () => {
-    const { log, core, given, run } = setup();
+    const { log, core, given, run } = coreWorld();
     given(() => log.ingest(1));
     expect(core.cachedBytes).toBeGreaterThan(0);
     run();

@@ -13,8 +13,8 @@ import type { Config } from '../platform/config.ts';
 import type { Service } from '../platform/service.ts';
 import { DispatchCore } from './core.ts';
 import type { Decision, LineStats, Phase, Woken } from './decisions.ts';
-import { Deque } from './deque.ts';
 import { Leadership } from './leadership.ts';
+import { LogAge } from './log-age.ts';
 import { Performer, type PerformerStats } from './performer.ts';
 import { type Timer, Timers } from './timers.ts';
 
@@ -98,11 +98,8 @@ class LogDispatcher implements Dispatcher {
   #wakeTimer: NodeJS.Timeout | undefined;
   #wakeTimerAt = Number.POSITIVE_INFINITY;
   #measuredAt = 0;
-  /** The first sequence of every grain of time in which there was one, oldest first, from those not yet aged. */
-  readonly #ages = new Deque<{ readonly seq: number; readonly storedAt: number }>();
-  #nextAgeAt = 0;
+  readonly #age: LogAge;
   readonly #hotWindowMs: number;
-  readonly #grainMs: number;
   /** Since the last sweep. */
   #overdue = 0;
   #expired = 0;
@@ -118,7 +115,7 @@ class LogDispatcher implements Dispatcher {
     const { nc, names, log, clock, logger, config } = parts;
     this.#parts = parts;
     this.#hotWindowMs = config.hotWindowHours * 3_600_000;
-    this.#grainMs = AGE_GRAIN * this.#hotWindowMs;
+    this.#age = new LogAge(AGE_GRAIN * this.#hotWindowMs);
     const owner = `dispatcher-${randomUUID()}`;
     this.#core = new DispatchCore({
       window: { min: config.readyWindowMin, max: config.readyWindowMax, ms: config.readyWindowMs },
@@ -236,10 +233,7 @@ class LogDispatcher implements Dispatcher {
   /** One event that makes no sense must not hold up all others. */
   #observe(recorded: Recorded): void {
     const { seq, event, storedAt } = recorded;
-    if (storedAt >= this.#nextAgeAt) {
-      this.#ages.push({ seq, storedAt });
-      this.#nextAgeAt = storedAt + this.#grainMs;
-    }
+    this.#age.note(seq, storedAt);
     try {
       this.#core.observe(recorded);
     } catch (error) {
@@ -323,15 +317,9 @@ class LogDispatcher implements Dispatcher {
   /** Rule 5, for the tasks that nobody else drives. */
   #ageTasks(): number {
     if (!this.isLeader()) return 0;
-    const endedBefore = this.#parts.clock.now() - CARRY_AFTER * this.#hotWindowMs;
-    let seq = 0;
-    for (let age = this.#ages.peek(); age !== undefined; age = this.#ages.peek()) {
-      if (age.storedAt + this.#grainMs > endedBefore) break;
-      this.#ages.shift();
-      // What followed within the grain is as old.
-      seq = (this.#ages.peek()?.seq ?? this.#core.position + 1) - 1;
-    }
-    return seq === 0 ? 0 : this.#core.age(seq);
+    const oldestAt = this.#parts.clock.now() - CARRY_AFTER * this.#hotWindowMs;
+    const seq = this.#age.takeUntil(oldestAt);
+    return seq === undefined ? 0 : this.#core.age(seq);
   }
 
   #measure(): void {
