@@ -96,7 +96,8 @@ function holdLease(bench: Bench, delivery: Delivery, { event }: Recorded<EventOf
 
 /** The payload rides in the QUEUED event when it is small; else in an earlier event. */
 async function loadPayload(bench: Bench, { state, queued }: Attempt): Promise<Parsed<Json>> {
-  const inline = queued.event.data.payload ?? state.payload;
+  // null is a payload.
+  const { payload: inline = state.payload } = queued.event.data;
   if (inline !== undefined) return { ok: true, value: inline };
   const seq = state.payloadSeq;
   const found = seq === undefined ? undefined : (await bench.log.readEvent(seq))?.event;

@@ -186,6 +186,16 @@ describe('a long attempt', () => {
   });
 });
 
+test('a payload of null rides with the work item like any other: the log is not read for it', async () => {
+  const { run, log, kinds } = await setup({
+    task: { payload: null },
+    handler: ({ payload }) => ({ got: payload }),
+  });
+  log.readEvent = () => Promise.reject(new Error('was read'));
+  await run();
+  expect(kinds()).toEqual(['CLAIMED', 'PROCESSING', 'COMPLETED']);
+});
+
 test('a payload that has aged out of the log fails the attempt for good', async () => {
   const { bench, log, delivery } = await setup();
   const queued = log.events[1]?.event;
