@@ -25,7 +25,7 @@ const PASSES = 3;
 /**
  * One leader among candidates, by a lease on a key of a bucket.
  *
- *   standby -> leader     the key is free, or its revision has not changed for a lease
+ *   standby -> leader     the key is free or its own, or its revision has not changed for a lease
  *   leader  -> standby    another revision than its own is there, or it could not renew for a lease
  *
  * Nobody compares clocks: a standby measures by its own monotonic clock since it last saw the revision change, a leader
@@ -126,7 +126,9 @@ export class Leadership implements Service {
       this.#revision = entry.revision;
       this.#since = now;
     }
-    if (entry !== undefined && now - this.#since < this.#parts.leaseMs) return;
+    // One's own lease that ran out while the server could not be reached is taken up again at once.
+    const held = entry !== undefined && ownerOf(entry) !== this.#parts.owner;
+    if (held && now - this.#since < this.#parts.leaseMs) return;
     try {
       this.#revision = await (entry === undefined ? this.#create() : this.#write(entry.revision));
     } catch (error) {
