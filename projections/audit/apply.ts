@@ -42,7 +42,7 @@ export const apply = (batch: readonly Recorded[]): AuditRow[] =>
     data: dataText(event),
   }));
 
-/** The payload is recorded where it came in (INGESTED, REPLAYED); the copies that ride along are left out. */
+/** The payload is recorded where it came in (INGESTED, REPLAYED); the copies of what is known that ride along are left out. */
 function dataText(event: TaskEvent): string | null {
   switch (event.kind) {
     case 'CLAIMED':
@@ -50,6 +50,14 @@ function dataText(event: TaskEvent): string | null {
       return null;
     case 'QUEUED': {
       const { payload: _copy, ...rest } = event.data;
+      return jsonText(rest);
+    }
+    case 'REPLAYED': {
+      const { carried: _copy, ...rest } = event.data;
+      return jsonText(rest);
+    }
+    case 'DEAD_LETTER': {
+      const { facts: _copy, ...rest } = event.data;
       return jsonText(rest);
     }
     case 'CARRIED': {

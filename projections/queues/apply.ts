@@ -22,7 +22,7 @@ export function apply(batch: readonly Recorded[]): CountChange[] {
     }
   };
   for (const { event } of batch) {
-    if (event.kind === 'CANCEL_REQUESTED' || event.kind === 'CARRIED') continue;
+    if (event.kind === 'CANCEL_REQUESTED' || event.kind === 'CARRIED' || event.kind === 'DISCARDED') continue;
     if (event.from !== null) add(event, event.from, -1);
     add(event, event.kind, 1);
   }

@@ -94,7 +94,8 @@ function fold(change: TaskChange, { event, seq, storedAt }: Recorded): void {
   change.seq = seq;
   change.updatedAt = event.at;
   change.dueAt = dueAt(event, storedAt);
-  change.finishedAt = TERMINAL.has(event.kind as never) ? event.at : null;
+  // A discarded dead letter ended when it died.
+  if (event.kind !== 'DISCARDED') change.finishedAt = TERMINAL.has(event.kind as never) ? event.at : null;
   switch (event.kind) {
     case 'INGESTED':
       change.payload = jsonText(event.data.payload);
@@ -140,6 +141,7 @@ function fold(change: TaskChange, { event, seq, storedAt }: Recorded): void {
       break;
     case 'RETRY_CLAIMED':
     case 'CANCELLED':
+    case 'DISCARDED':
       break;
     default:
       event satisfies never;
@@ -153,9 +155,10 @@ function foldCarried(change: TaskChange, { data: { state } }: EventOf<'CARRIED'>
   if (state.payload !== undefined) change.payload ??= jsonText(state.payload);
 }
 
-/** CANCEL_REQUESTED and CARRIED change no status. */
+/** CANCEL_REQUESTED, CARRIED and DISCARDED change no status. */
 function statusAfter(event: TaskEvent): string {
   if (event.kind === 'CARRIED') return event.data.state.status;
+  if (event.kind === 'DISCARDED') return 'DEAD_LETTER';
   return event.kind === 'CANCEL_REQUESTED' ? (event.from ?? 'PROCESSING') : event.kind;
 }
 

@@ -44,7 +44,9 @@ const MERGE = {
       seq = excluded.seq,
       updated_at = excluded.updated_at,
       due_at = excluded.due_at,
-      finished_at = excluded.finished_at,
+      finished_at =
+        case when excluded.status = 'DEAD_LETTER' then coalesce(excluded.finished_at, t.finished_at)
+        else excluded.finished_at end,
       submitted_seq = case when excluded.submitted_seq > 0 then excluded.submitted_seq else t.submitted_seq end,
       submitted_at = case when excluded.submitted_seq > 0 then excluded.submitted_at else t.submitted_at end,
       run_at = case when excluded.submitted_seq > 0 then excluded.run_at else t.run_at end,

@@ -94,6 +94,7 @@ function detail({ kind, data }: EventAnswer): string {
     case 'RETRY_CLAIMED':
       return `${data.reason} of ${data.lostWorker} (${whatFollows(data.next)})`;
     case 'DEAD_LETTER':
+    case 'DISCARDED':
     case 'CANCEL_REQUESTED':
     case 'CANCELLED':
       return data.reason ?? '';

@@ -107,6 +107,7 @@ export class DispatchCore {
       case 'COMPLETED':
       case 'DEAD_LETTER':
       case 'CANCELLED':
+      case 'DISCARDED':
         if (known !== undefined) this.#forget(known);
         return;
       default:

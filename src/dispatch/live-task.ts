@@ -192,6 +192,7 @@ export function stateOf(task: LiveTask, payload: Json | undefined): TaskState {
     dueAt: task.dueAt === 0 ? undefined : task.dueAt,
     next,
     cancelRequested: task.cancelRequested,
+    discarded: false,
     // No decision of the dispatcher records it; not worth its memory.
     fingerprint: undefined,
     payload,

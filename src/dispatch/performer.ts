@@ -3,7 +3,7 @@ import type { Command } from '../domain/commands.ts';
 import { decide } from '../domain/decide.ts';
 import type { Actor, TaskEvent } from '../domain/events.ts';
 import type { Json } from '../domain/json.ts';
-import { deadLetterReason, type TaskState } from '../domain/task.ts';
+import { deadLetterReason, payloadIn, type TaskState } from '../domain/task.ts';
 import type { EventLog } from '../log/event-log.ts';
 import type { Logger } from '../observe/log.ts';
 import type { Clock } from '../platform/clock.ts';
@@ -191,26 +191,3 @@ const hasAll = ({ kind, task }: Intent): boolean =>
 
 const payloadOf = ({ kind, task }: Intent): Json | undefined =>
   kind === 'queue' && task.payload !== undefined ? (JSON.parse(task.payload) as Json) : undefined;
-
-const payloadIn = (event: TaskEvent): Json | undefined => {
-  switch (event.kind) {
-    case 'INGESTED':
-    case 'QUEUED':
-    case 'REPLAYED':
-      return event.data.payload;
-    case 'CARRIED':
-      return event.data.state.payload;
-    case 'REJECTED':
-    case 'CLAIMED':
-    case 'PROCESSING':
-    case 'COMPLETED':
-    case 'FAILED':
-    case 'RETRY_CLAIMED':
-    case 'DEAD_LETTER':
-    case 'CANCEL_REQUESTED':
-    case 'CANCELLED':
-      return undefined;
-    default:
-      return event satisfies never;
-  }
-};

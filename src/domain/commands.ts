@@ -67,6 +67,7 @@ const fail = z.strictObject({
   error: TaskErrorSchema,
   final: DeadLetterReasonSchema.optional(),
   runMs: z.int().min(0).optional(),
+  workerVersion: z.string().max(100).optional(),
   dice,
 });
 const lose = z.strictObject({
@@ -95,6 +96,7 @@ const replay = z.strictObject({
   payload: JsonSchema.optional(),
   policy: PolicyOverrideSchema.optional(),
 });
+const discard = z.strictObject({ ...meta, kind: z.literal('discard'), reason: z.string().min(1).max(1_000) });
 const carry = z.strictObject({ ...meta, kind: z.literal('carry') });
 
 export const CommandSchema = z.discriminatedUnion('kind', [
@@ -110,6 +112,7 @@ export const CommandSchema = z.discriminatedUnion('kind', [
   requestCancel,
   cancel,
   replay,
+  discard,
   carry,
 ]);
 

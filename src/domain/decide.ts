@@ -56,16 +56,9 @@ export function decide(state: TaskState | undefined, command: Command): Result<T
     case 'cancel':
       return cancel(state, command);
     case 'replay':
-      if (state.status !== 'DEAD_LETTER' && state.status !== 'CANCELLED') return illegal(state, command);
-      return ok(
-        next(
-          state,
-          command,
-          'REPLAYED',
-          optional({ note: command.note, payload: command.payload, policy: command.policy }),
-          { round: state.round + 1 },
-        ),
-      );
+      return replay(state, command);
+    case 'discard':
+      return discard(state, command);
     case 'carry':
       return carry(state, command);
     default:
@@ -107,7 +100,7 @@ function failed(state: TaskState, command: CommandOf<'fail'>): TaskEvent {
   return next(state, command, 'FAILED', {
     error: command.error,
     next: step,
-    ...optional({ runMs: command.runMs }),
+    ...optional({ runMs: command.runMs, workerVersion: command.workerVersion }),
   });
 }
 
@@ -129,7 +122,32 @@ function deadLetter(state: TaskState, command: CommandOf<'dead_letter'>): Result
   const reason = deadLetterReason(state, command.at);
   return reason === undefined
     ? err('retries_left', { taskId: state.id })
-    : ok(next(state, command, 'DEAD_LETTER', { reason }));
+    : ok(next(state, command, 'DEAD_LETTER', { reason, facts: state.facts }));
+}
+
+function replay(state: TaskState, command: CommandOf<'replay'>): Result<TaskEvent> {
+  if (state.status !== 'DEAD_LETTER' && state.status !== 'CANCELLED') return illegal(state, command);
+  if (state.discarded) return err('task_discarded', { taskId: state.id });
+  const { note, payload, policy } = command;
+  const kept = optional({
+    fingerprint: state.fingerprint,
+    payload: payload === undefined ? state.payload : undefined,
+  });
+  return ok(
+    next(
+      state,
+      command,
+      'REPLAYED',
+      { ...optional({ note, payload, policy }), carried: { facts: state.facts, ...kept } },
+      { round: state.round + 1 },
+    ),
+  );
+}
+
+function discard(state: TaskState, command: CommandOf<'discard'>): Result<TaskEvent> {
+  if (state.status !== 'DEAD_LETTER') return illegal(state, command);
+  if (state.discarded) return err('task_discarded', { taskId: state.id });
+  return ok(next(state, command, 'DISCARDED', { reason: command.reason }));
 }
 
 function requestCancel(state: TaskState, command: CommandOf<'request_cancel'>): Result<TaskEvent> {

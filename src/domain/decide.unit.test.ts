@@ -5,6 +5,7 @@ import {
   claim,
   complete,
   deadLetter,
+  discard,
   fail,
   given,
   ingest,
@@ -41,6 +42,7 @@ const lives = {
   'lost, to be retried': [ingest(), ...running, lose()],
   'lost for good': [ingest({ policy: once }), ...running, lose()],
   'dead-lettered': [ingest({ policy: once }), ...running, fail(), deadLetter()],
+  discarded: [ingest({ policy: once }), ...running, fail(), deadLetter(), discard()],
   replayed: [ingest({ policy: once }), ...running, fail(), deadLetter(), replay()],
   cancelled: [ingest(), requestCancel()],
   'claimed, with a cancellation pending': [ingest(), queue(), claim(), requestCancel()],
@@ -62,6 +64,7 @@ const commands: { [K in Command['kind']]: Command & { kind: K } } = {
   request_cancel: requestCancel(),
   cancel: cancel(),
   replay: replay(),
+  discard: discard(),
   carry: carry(),
 };
 type Outcomes = Record<Command['kind'], EventKind | ErrorCode>;
@@ -79,6 +82,7 @@ const missing: Outcomes = {
   request_cancel: 'task_missing',
   cancel: 'task_missing',
   replay: 'task_missing',
+  discard: 'task_missing',
   carry: 'task_missing',
 };
 const settled: Outcomes = {
@@ -94,6 +98,7 @@ const settled: Outcomes = {
   request_cancel: 'task_terminal',
   cancel: 'task_terminal',
   replay: 'transition_illegal',
+  discard: 'transition_illegal',
   carry: 'task_terminal',
 };
 const waiting: Outcomes = {
@@ -136,7 +141,8 @@ const expected: Record<Situation, Outcomes> = {
   'failed for good': exhausted,
   'lost, to be retried': waiting,
   'lost for good': exhausted,
-  'dead-lettered': { ...settled, replay: 'REPLAYED' },
+  'dead-lettered': { ...settled, replay: 'REPLAYED', discard: 'DISCARDED' },
+  discarded: { ...settled, replay: 'task_discarded', discard: 'task_discarded' },
   replayed: waiting,
   cancelled: { ...settled, replay: 'REPLAYED' },
   'claimed, with a cancellation pending': { ...claimed, ...cancelling },
@@ -303,7 +309,7 @@ describe('what an event says', () => {
 
   test('DEAD_LETTER repeats the reason that the attempt ended with', () => {
     const { gives } = given(ingest(), ...running, fail('w1', 1, { final: 'poison' }));
-    expect(gives(deadLetter()).data).toEqual({ reason: 'poison' });
+    expect(gives(deadLetter()).data).toMatchObject({ reason: 'poison' });
   });
 
   test('every event names the command that caused it, its actor, its time and its trace', () => {

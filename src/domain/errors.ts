@@ -172,6 +172,12 @@ export const catalogue = {
     'Task {taskId} is {status}, which is final',
     'Only a dead-lettered or cancelled task can be replayed.',
   ),
+  task_discarded: entry(
+    409,
+    false,
+    'Task {taskId} was discarded',
+    'A discarded dead letter stays where it is: submit the work as a new task.',
+  ),
   transition_illegal: entry(
     409,
     false,

@@ -11,7 +11,7 @@ import { PolicyOverrideSchema } from './policy.ts';
  */
 export const EVENT_VERSION = 1;
 
-/** Statuses a task can have. CANCEL_REQUESTED and CARRIED are events that change no status. */
+/** Statuses a task can have. CANCEL_REQUESTED, CARRIED and DISCARDED are events that change no status. */
 export const STATUSES = [
   'INGESTED',
   'QUEUED',
@@ -28,7 +28,7 @@ export const STATUSES = [
 export type Status = (typeof STATUSES)[number];
 export const StatusSchema = z.enum(STATUSES);
 
-export const EVENT_KINDS = [...STATUSES, 'CANCEL_REQUESTED', 'CARRIED'] as const;
+export const EVENT_KINDS = [...STATUSES, 'CANCEL_REQUESTED', 'CARRIED', 'DISCARDED'] as const;
 export type EventKind = (typeof EVENT_KINDS)[number];
 
 const JsonSchema: z.ZodType<Json, Json> = z.json() as z.ZodType<Json, Json>;
@@ -111,14 +111,35 @@ const data = {
   CLAIMED: z.strictObject({}),
   PROCESSING: z.strictObject({}),
   COMPLETED: z.strictObject({ result: JsonSchema.optional(), runMs: z.int().min(0).optional() }),
-  FAILED: z.strictObject({ error: TaskErrorSchema, next, runMs: z.int().min(0).optional() }),
+  FAILED: z.strictObject({
+    error: TaskErrorSchema,
+    next,
+    runMs: z.int().min(0).optional(),
+    /** Release of the code that failed, when its worker says so. */
+    workerVersion: z.string().max(100).optional(),
+  }),
   RETRY_CLAIMED: z.strictObject({ lostWorker: z.string(), reason: LostReasonSchema, next }),
-  DEAD_LETTER: z.strictObject({ reason: DeadLetterReasonSchema }),
+  DEAD_LETTER: z.strictObject({
+    reason: DeadLetterReasonSchema,
+    /** For a replay after the events before this one have aged out. Absent in events of the first releases. */
+    facts: FactsSchema.optional(),
+  }),
   REPLAYED: z.strictObject({
     note: z.string().optional(),
     payload: JsonSchema.optional(),
     policy: PolicyOverrideSchema.optional(),
+    /** What the round before leaves behind: the new round must not depend on events that are about to age out. */
+    carried: z
+      .strictObject({
+        facts: FactsSchema,
+        fingerprint: z.string().optional(),
+        /** Unless another payload takes its place. */
+        payload: JsonSchema.optional(),
+      })
+      .optional(),
   }),
+  /** A dead letter that nobody will replay. */
+  DISCARDED: z.strictObject({ reason: z.string() }),
   CANCEL_REQUESTED: z.strictObject({ reason: z.string().optional() }),
   CANCELLED: z.strictObject({ reason: z.string().optional() }),
   CARRIED: z.strictObject({ state: CarriedStateSchema }),
@@ -160,6 +181,7 @@ const schemas = {
   CANCEL_REQUESTED: event('CANCEL_REQUESTED', data.CANCEL_REQUESTED),
   CANCELLED: event('CANCELLED', data.CANCELLED),
   CARRIED: event('CARRIED', data.CARRIED),
+  DISCARDED: event('DISCARDED', data.DISCARDED),
 };
 
 export const TaskEventSchema = z.discriminatedUnion('kind', [
@@ -176,6 +198,7 @@ export const TaskEventSchema = z.discriminatedUnion('kind', [
   schemas.CANCEL_REQUESTED,
   schemas.CANCELLED,
   schemas.CARRIED,
+  schemas.DISCARDED,
 ]);
 
 export type TaskEvent = z.infer<typeof TaskEventSchema>;

@@ -12,7 +12,7 @@ import {
   type Status,
   TaskEventSchema,
 } from './events.ts';
-import { evolve, fold, RUNNING, type TaskState, TERMINAL } from './task.ts';
+import { evolve, fold, isBeginning, RUNNING, type TaskState, TERMINAL } from './task.ts';
 
 /**
  * The model-based proof: several workers, a dispatcher and a user act on one task in any order, each on the state
@@ -45,6 +45,7 @@ const kinds = [
   'request_cancel',
   'cancel',
   'replay',
+  'discard',
   'carry',
 ] as const satisfies readonly Command['kind'][];
 
@@ -80,7 +81,7 @@ function sensible(state: TaskState | undefined, roll: number): Command['kind'] {
     if (state.cancelRequested) return roll < 0.5 ? 'cancel' : 'fail';
     return roll < 0.1 ? 'complete' : roll < 0.6 ? 'fail' : roll < 0.9 ? 'lose' : 'carry';
   }
-  if (TERMINAL.has(state.status)) return 'replay';
+  if (TERMINAL.has(state.status)) return roll < 0.95 ? 'replay' : 'discard';
   if (state.cancelRequested) return 'cancel';
   return state.next !== undefined && 'final' in state.next ? 'dead_letter' : 'queue';
 }
@@ -104,6 +105,7 @@ function commandOf(move: Move, seen: TaskState | undefined, submission: Submissi
     request_cancel: life.requestCancel,
     cancel: () => life.cancel(life.worker(by)),
     replay: () => life.replay(move.roll < 0.3 ? { payload: { edited: true } } : {}),
+    discard: life.discard,
     carry: life.carry,
   };
   return { ...commands[kind](), at: life.NOW + move.clock };
@@ -162,13 +164,14 @@ const MOVES: Record<EventKind, readonly (Status | null)[]> = {
   RETRY_CLAIMED: running,
   DEAD_LETTER: waiting,
   REPLAYED: ['DEAD_LETTER', 'CANCELLED'],
+  DISCARDED: ['DEAD_LETTER'],
   CANCEL_REQUESTED: running,
   CANCELLED: [...waiting, ...running],
   CARRIED: [...waiting, ...running],
 };
 
 const statusAfter = (kind: EventKind, from: Status | null): Status =>
-  kind === 'CANCEL_REQUESTED' || kind === 'CARRIED' ? (from as Status) : kind;
+  kind === 'CANCEL_REQUESTED' || kind === 'CARRIED' || kind === 'DISCARDED' ? (from as Status) : kind;
 const ENDS: ReadonlySet<EventKind> = new Set([
   'COMPLETED',
   'FAILED',
@@ -234,11 +237,19 @@ describe('whatever several actors do in whatever order', () => {
     forEveryLife(({ log }) => {
       let round = 1;
       for (const { event } of log) {
-        const leavesTheEnd = event.from !== null && TERMINAL.has(event.from);
+        const after = statusAfter(event.kind, event.from);
+        const leavesTheEnd = event.from !== null && TERMINAL.has(event.from) && !TERMINAL.has(after);
         expect(event.kind === 'REPLAYED').toBe(leavesTheEnd);
         if (event.kind === 'REPLAYED') round += 1;
         expect(event.round).toBe(round);
       }
+    });
+  });
+
+  test('nothing follows a discarded dead letter', () => {
+    forEveryLife(({ log }) => {
+      const discarded = log.findIndex(({ event }) => event.kind === 'DISCARDED');
+      if (discarded !== -1) expect(discarded).toBe(log.length - 1);
     });
   });
 
@@ -274,16 +285,17 @@ describe('whatever several actors do in whatever order', () => {
     });
   });
 
-  test('a reader that begins at any QUEUED or CARRIED event decides like one that has seen everything', () => {
+  test('a reader that begins at any event that a task can be known from decides like one that has seen everything', () => {
     forEveryLife(({ log, state }, submission) => {
       log.forEach(({ event }, index) => {
-        if (event.kind !== 'QUEUED' && event.kind !== 'CARRIED') return;
+        if (!isBeginning(event)) return;
         const late = fold(log.slice(index));
         // What only INGESTED says, and a payload that has to be fetched from its event, may be unknown to the late reader.
         const known = {
           payload: late?.payload,
           payloadSeq: late?.payloadSeq,
           fingerprint: late?.fingerprint,
+          ...(event.kind === 'DISCARDED' ? { facts: late?.facts } : {}),
         };
         expect(late).toEqual({ ...state, ...known });
         expect([undefined, state?.payload]).toContainEqual(late?.payload);
@@ -301,7 +313,12 @@ describe('whatever several actors do in whatever order', () => {
     forEveryLife(({ log, state }) => {
       if (state === undefined || state.status === 'REJECTED') return;
       const holder = log.find(({ seq }) => seq === state.payloadSeq)?.event;
-      const held = holder?.kind === 'CARRIED' ? holder.data.state : holder?.data;
+      const held =
+        holder?.kind === 'CARRIED'
+          ? holder.data.state
+          : holder?.kind === 'REPLAYED'
+            ? { ...holder.data.carried, ...holder.data }
+            : holder?.data;
       expect(held).toMatchObject({ payload: state.payload });
     });
   });

@@ -1,4 +1,13 @@
-import type { DeadLetterReason, EventOf, Facts, NextStep, Recorded, Status } from './events.ts';
+import type {
+  DeadLetterReason,
+  EventKind,
+  EventOf,
+  Facts,
+  NextStep,
+  Recorded,
+  Status,
+  TaskEvent,
+} from './events.ts';
 import type { Json } from './json.ts';
 import type { Priority } from './names.ts';
 import { type Policy, resolvePolicy } from './policy.ts';
@@ -13,7 +22,7 @@ import { type Policy, resolvePolicy } from './policy.ts';
  *   FAILED, RETRY_CLAIMED -> DEAD_LETTER                        no retry left, or not retryable
  *   INGESTED, QUEUED, FAILED, RETRY_CLAIMED, REPLAYED -> DEAD_LETTER   past the deadline
  *   waiting -> CANCELLED;  CLAIMED, PROCESSING -> (cancel requested) -> CANCELLED
- *   DEAD_LETTER, CANCELLED -> REPLAYED                          a new round
+ *   DEAD_LETTER, CANCELLED -> REPLAYED                          a new round; never once it is discarded
  */
 export interface TaskState {
   readonly id: string;
@@ -34,6 +43,8 @@ export interface TaskState {
   /** What follows a FAILED or RETRY_CLAIMED. */
   readonly next: NextStep | undefined;
   readonly cancelRequested: boolean;
+  /** A dead letter that nobody will replay. */
+  readonly discarded: boolean;
   readonly fingerprint: string | undefined;
   /** Known when the event at hand carried it. */
   readonly payload: Json | undefined;
@@ -57,8 +68,7 @@ export const attemptsInRound = (state: TaskState): number => state.attempt - sta
 export const retriesUsed = (state: TaskState): number => Math.max(0, attemptsInRound(state) - 1);
 
 /**
- * Folds one event. With no state, the event must be one that a task can be known from: INGESTED, REJECTED, QUEUED
- * (it carries the facts) or CARRIED. Throws IllegalHistory when the event is another task's, out of order, or leaves a
+ * Folds one event. With no state, the event must be one that a task can be known from (`isBeginning`). Throws IllegalHistory when the event is another task's, out of order, or leaves a
  * status that the task does not have; that the move itself is legal was `decide`'s part.
  */
 export function evolve(state: TaskState | undefined, recorded: Recorded): TaskState {
@@ -118,6 +128,9 @@ export function evolve(state: TaskState | undefined, recorded: Recorded): TaskSt
       return replayed(moved, recorded as Recorded<EventOf<'REPLAYED'>>);
     case 'CARRIED':
       return carried(recorded as Recorded<EventOf<'CARRIED'>>);
+    case 'DISCARDED':
+      moved.discarded = true;
+      return moved;
     case 'INGESTED':
     case 'REJECTED':
       throw new IllegalHistory(`${event.kind} is not the first event of ${event.taskId}`);
@@ -155,6 +168,7 @@ const copyOf = (state: TaskState, { event, seq }: Recorded): Draft => ({
   dueAt: state.dueAt,
   next: state.next,
   cancelRequested: state.cancelRequested,
+  discarded: state.discarded,
   fingerprint: state.fingerprint,
   payload: state.payload,
   payloadSeq: state.payloadSeq,
@@ -175,6 +189,7 @@ const draftOf = ({ event, seq }: Recorded, status: Status, facts: Facts): Draft 
   dueAt: undefined,
   next: undefined,
   cancelRequested: false,
+  discarded: false,
   fingerprint: undefined,
   payload: undefined,
   payloadSeq: undefined,
@@ -208,8 +223,60 @@ function begin(recorded: Recorded): TaskState {
     }
     case 'CARRIED':
       return carried(recorded as Recorded<EventOf<'CARRIED'>>);
+    case 'REPLAYED': {
+      const { carried: kept } = event.data;
+      if (kept === undefined) break;
+      const before = draftOf(recorded, 'DEAD_LETTER', kept.facts);
+      before.fingerprint = kept.fingerprint;
+      return replayed(before, recorded as Recorded<EventOf<'REPLAYED'>>);
+    }
+    case 'DISCARDED': {
+      // Nothing follows it, so that its facts do not matter.
+      const facts = { submittedAt: event.at, attemptsBefore: 0, lost: 0 };
+      const discarded = draftOf(recorded, 'DEAD_LETTER', facts);
+      discarded.discarded = true;
+      return discarded;
+    }
     default:
-      throw new IllegalHistory(`a task cannot be known from ${event.kind} alone`);
+      break;
+  }
+  throw new IllegalHistory(`a task cannot be known from ${event.kind} alone`);
+}
+
+/** Whether a task can be known from this event alone: its first, or one that carries the facts. */
+export const isBeginning = (event: TaskEvent): boolean =>
+  BEGINNINGS.has(event.kind) || (event.kind === 'REPLAYED' && event.data.carried !== undefined);
+const BEGINNINGS: ReadonlySet<EventKind> = new Set([
+  'INGESTED',
+  'REJECTED',
+  'QUEUED',
+  'CARRIED',
+  'DISCARDED',
+]);
+
+/** The payload that an event holds itself. `null` is a payload. */
+export function payloadIn(event: TaskEvent): Json | undefined {
+  switch (event.kind) {
+    case 'INGESTED':
+    case 'QUEUED':
+      return event.data.payload;
+    case 'REPLAYED':
+      return event.data.payload === undefined ? event.data.carried?.payload : event.data.payload;
+    case 'CARRIED':
+      return event.data.state.payload;
+    case 'REJECTED':
+    case 'CLAIMED':
+    case 'PROCESSING':
+    case 'COMPLETED':
+    case 'FAILED':
+    case 'RETRY_CLAIMED':
+    case 'DEAD_LETTER':
+    case 'DISCARDED':
+    case 'CANCEL_REQUESTED':
+    case 'CANCELLED':
+      return undefined;
+    default:
+      return event satisfies never;
   }
 }
 
@@ -224,10 +291,10 @@ function takePayload(draft: Draft, { data }: EventOf<'QUEUED'>, seq: number): vo
 function replayed(moved: TaskState, { event, seq }: Recorded<EventOf<'REPLAYED'>>): TaskState {
   const { policy: _policy, deadlineAt: _deadlineAt, ...kept } = moved.facts;
   const policy = event.data.policy ?? moved.facts.policy;
-  const edited = event.data.payload === undefined ? {} : { payload: event.data.payload, payloadSeq: seq };
+  const payload = payloadIn(event);
   return {
     ...moved,
-    ...edited,
+    ...(payload === undefined ? {} : { payload, payloadSeq: seq }),
     status: 'REPLAYED',
     // A deadline belongs to the submission: a replay is a new wish and starts without one.
     facts: { ...kept, ...(policy === undefined ? {} : { policy }), attemptsBefore: moved.attempt, lost: 0 },
@@ -254,6 +321,7 @@ function carried({ event, seq }: Recorded<EventOf<'CARRIED'>>): TaskState {
     dueAt: state.dueAt,
     next: state.next,
     cancelRequested: state.cancelRequested,
+    discarded: false,
     fingerprint: state.fingerprint,
     payload: state.payload,
     payloadSeq: seq,

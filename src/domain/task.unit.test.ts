@@ -4,6 +4,7 @@ import {
   claim,
   complete,
   deadLetter,
+  discard,
   fail,
   given,
   ingest,
@@ -50,6 +51,7 @@ describe('the state after', () => {
       dueAt: runAt,
       next: undefined,
       cancelRequested: false,
+      discarded: false,
       fingerprint: 'f',
       payload: { clip: 1 },
       payloadSeq: 10,
@@ -104,10 +106,23 @@ describe('a replay', () => {
 
   test('keeps payload and policy unless it brings others', () => {
     const same = given(...dead, replay()).state;
-    expect(same).toMatchObject({ payload: { clip: 1 }, facts: { policy: once } });
+    expect(same).toMatchObject({ payload: { clip: 1 }, payloadSeq: 70, facts: { policy: once } });
     const edited = given(...dead, replay({ payload: { clip: 2 }, policy: { maxRetries: 9 } })).state;
     expect(edited).toMatchObject({ payload: { clip: 2 }, payloadSeq: 70 });
     expect(edited && policyOf(edited).maxRetries).toBe(9);
+  });
+
+  test('is known from its own event alone, like a discarded dead letter', () => {
+    for (const over of [{}, { payload: null, policy: { maxRetries: 9 } }]) {
+      const { state, events } = given(...dead, replay(over));
+      expect(fold(events.slice(-1))).toEqual(state);
+    }
+    const discarded = given(...dead, discard());
+    expect(fold(discarded.events.slice(-1))).toMatchObject({
+      status: 'DEAD_LETTER',
+      discarded: true,
+      seq: discarded.state?.seq,
+    });
   });
 
   test('forgets a cancellation of the round before', () => {

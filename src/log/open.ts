@@ -2,7 +2,7 @@ import { jetstreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { TaskledgerError } from '../domain/errors.ts';
 import type { Recorded } from '../domain/events.ts';
-import { fold, type TaskState } from '../domain/task.ts';
+import { fold, isBeginning, type TaskState } from '../domain/task.ts';
 import type { Logger } from '../observe/log.ts';
 import { createAppend } from './append.ts';
 import type { EventLog } from './event-log.ts';
@@ -56,10 +56,8 @@ export async function openLog({
   };
 }
 
-const BEGINNINGS: ReadonlySet<string> = new Set(['INGESTED', 'REJECTED', 'QUEUED', 'CARRIED']);
-
 /** Folds from the first event that a task can be known from: those before it may have lost their own beginning to age. */
 export function stateOf(events: readonly Recorded[]): TaskState | undefined {
-  const start = events.findIndex(({ event }) => BEGINNINGS.has(event.kind));
+  const start = events.findIndex(({ event }) => isBeginning(event));
   return start < 0 ? undefined : fold(events.slice(start));
 }

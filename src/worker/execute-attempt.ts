@@ -1,7 +1,7 @@
 import { UnreadableEvent } from '../domain/codec.ts';
 import type { EventOf, Recorded } from '../domain/events.ts';
 import type { Json } from '../domain/json.ts';
-import { policyOf, type TaskState } from '../domain/task.ts';
+import { payloadIn, policyOf, type TaskState } from '../domain/task.ts';
 import { execute } from '../log/handle.ts';
 import { Attempt } from './attempt.ts';
 import { type Bench, commandMeta } from './bench.ts';
@@ -101,12 +101,7 @@ async function loadPayload(bench: Bench, { state, queued }: Attempt): Promise<Pa
   if (inline !== undefined) return { ok: true, value: inline };
   const seq = state.payloadSeq;
   const found = seq === undefined ? undefined : (await bench.log.readEvent(seq))?.event;
-  const payload =
-    found?.kind === 'INGESTED' || found?.kind === 'REPLAYED' || found?.kind === 'QUEUED'
-      ? found.data.payload
-      : found?.kind === 'CARRIED'
-        ? found.data.state.payload
-        : undefined;
+  const payload = found === undefined ? undefined : payloadIn(found);
   if (payload !== undefined) return { ok: true, value: payload };
   return { ok: false, reason: `the event ${seq ?? '(unknown)'} that held the payload is gone` };
 }

@@ -88,6 +88,11 @@ export const replay = (over: Overrides<'replay'> = {}): CommandOf<'replay'> => (
   note: 'codec installed',
   ...over,
 });
+export const discard = (): CommandOf<'discard'> => ({
+  ...meta(user),
+  kind: 'discard',
+  reason: 'the clip is gone',
+});
 export const carry = (): CommandOf<'carry'> => ({ ...meta(dispatcher), kind: 'carry' });
 
 /** What became of a command, in one word: the kind of its event, or the code of its refusal. */

@@ -8,6 +8,7 @@ import {
   claim,
   complete,
   deadLetter,
+  discard,
   fail,
   ingest,
   lose,
@@ -77,6 +78,7 @@ function draw(task: number, state: TaskState | undefined, dice: () => number): C
     () => deadLetter(),
     () => replay(dice() < 0.5 ? { payload: { edited: state.seq } } : {}),
     () => carry(),
+    () => (dice() < 0.3 ? discard() : replay()),
     () => (dice() < 0.2 ? requestCancel() : cancel(worker(holder))),
   ];
   return (draws[Math.floor(dice() * draws.length)] ?? carry)();

@@ -20,5 +20,6 @@ export const LEGAL_FROM: Readonly<Record<EventKind, readonly (Status | null)[]>>
   REPLAYED: ['DEAD_LETTER', 'CANCELLED'],
   CANCEL_REQUESTED: RUNNING,
   CANCELLED: [...WAITING, ...RUNNING],
+  DISCARDED: ['DEAD_LETTER'],
   CARRIED: [...WAITING, ...RUNNING],
 };

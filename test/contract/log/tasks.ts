@@ -20,7 +20,7 @@ export type Move = Step | 'fail_for_good';
 
 export const MOVES: readonly Move[] = [
   ...(['ingest', 'reject', 'queue', 'claim', 'start', 'complete', 'fail', 'fail_for_good', 'lose'] as const),
-  ...(['dead_letter', 'request_cancel', 'cancel', 'replay', 'carry'] as const),
+  ...(['dead_letter', 'request_cancel', 'cancel', 'replay', 'discard', 'carry'] as const),
 ];
 
 /** A command that is legal in every state where its kind is. */
@@ -45,6 +45,8 @@ function command(kind: Step, taskId: string, state: TaskState | undefined): Comm
       return { ...meta, kind, attempt, error: { name: 'Error', message: 'broken' }, dice: 0.5 };
     case 'lose':
       return { ...meta, kind, attempt, reason: 'lease_expired', dice: 0.5 };
+    case 'discard':
+      return { ...meta, kind, reason: 'useless' };
     case 'claim':
     case 'dead_letter':
     case 'request_cancel':
