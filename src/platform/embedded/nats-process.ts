@@ -25,7 +25,13 @@ export interface NatsServerOptions {
   /** Port of the HTTP monitoring endpoint; none when absent, a free one when 0. */
   readonly monitor?: number;
   /** `routes` are the cluster ports of all members. */
-  readonly cluster?: { readonly name: string; readonly port: number; readonly routes: readonly number[] };
+  readonly cluster?: {
+    readonly name: string;
+    readonly port: number;
+    readonly routes: readonly number[];
+    /** `false`: members and clients use no address but those they were given, so that each way can lead through a proxy. */
+    readonly gossip?: boolean;
+  };
   readonly maxPayload?: number;
   /** JetStream `sync_interval`: `always`, or a duration such as `2m`, the server's default. */
   readonly syncInterval?: string;
@@ -133,6 +139,8 @@ function configText({ dir, port, name, monitor, cluster, maxPayload, syncInterva
       `  name: ${JSON.stringify(cluster.name)}`,
       `  listen: "${HOST}:${cluster.port}"`,
       `  routes: [${routes}]`,
+      // Where members would look for one another when told to: nothing listens on the discard port.
+      ...(cluster.gossip === false ? ['  no_advertise: true', `  advertise: "${HOST}:9"`] : []),
       '}',
     );
   }

@@ -1,0 +1,169 @@
+import { type Recorded, STATUSES } from '../../../src/domain/events.ts';
+import { check, rulesChecked, violationsText } from '../checker/check.ts';
+import { type Evidence, RULES, type Rule, type Violation } from '../checker/evidence.ts';
+import type { DoneFault } from '../nemesis/nemesis.ts';
+import type { Death } from '../stand/victim.ts';
+
+/** What a run leaves: the evidence that is judged, and what the figures need besides. */
+export interface Run {
+  readonly seed: number;
+  readonly seconds: number;
+  readonly evidence: Evidence;
+  readonly faults: readonly DoneFault[];
+  readonly deaths: readonly Death[];
+  /** When the load began and ended, ms since 1970. */
+  readonly load: { readonly from: number; readonly to: number };
+  /** Completions that the live feed, which promises nothing, brought. */
+  readonly live: number;
+  readonly complaints: readonly string[];
+}
+
+export interface Report {
+  readonly seed: number;
+  readonly seconds: number;
+  readonly submitted: number;
+  readonly acknowledged: number;
+  readonly refused: number;
+  /** No answer at all, after all tries. */
+  readonly unknown: number;
+  readonly tasks: number;
+  readonly ended: Readonly<Record<string, number>>;
+  readonly events: number;
+  readonly attemptsLost: number;
+  readonly faults: Readonly<Record<string, number>>;
+  readonly faultsNotDone: number;
+  /** From a fault's end to the next completion. */
+  readonly longestRecoveryMs: number;
+  readonly recoveredFrom: string;
+  /** Between two completions while the load ran. */
+  readonly longestStallMs: number;
+  /** From the death of a worker's process to the return of the last attempt it held. */
+  readonly longestOrphanMs: number;
+  readonly liveFeedHeard: string;
+  /** Parts that ended although nobody killed them, beside workers that their tasks crashed. */
+  readonly endedByThemselves: number;
+  readonly rules: readonly Rule[];
+  readonly violations: readonly Violation[];
+  readonly complaints: readonly string[];
+}
+
+export function reportOf(run: Run): Report {
+  const { evidence, faults, load } = run;
+  const { log, operations } = evidence;
+  const submits = new Map<string, Set<string>>();
+  for (const { op, taskId, outcome } of operations) {
+    if (op !== 'submit') continue;
+    submits.set(taskId, (submits.get(taskId) ?? new Set()).add(outcome));
+  }
+  const told = [...submits.values()];
+  const acknowledged = told.filter((outcomes) => outcomes.has('acknowledged')).length;
+  const unknown = told.filter((outcomes) => outcomes.has('unknown') && !outcomes.has('acknowledged')).length;
+  const recovery = longest(faults.map((fault) => [`${fault.kind} ${fault.target}`, recoveryMs(log, fault)]));
+  return {
+    seed: run.seed,
+    seconds: run.seconds,
+    submitted: told.length,
+    acknowledged,
+    refused: told.length - acknowledged - unknown,
+    unknown,
+    ...endsOf(log),
+    events: log.length,
+    attemptsLost: log.filter(({ event }) => event.kind === 'RETRY_CLAIMED').length,
+    faults: countBy(faults.map(({ kind }) => kind)),
+    faultsNotDone: faults.filter(({ failed }) => failed !== undefined).length,
+    longestRecoveryMs: recovery[1],
+    recoveredFrom: recovery[0],
+    longestStallMs: longestStallMs(log, load),
+    longestOrphanMs: longestOrphanMs(log, run.deaths),
+    liveFeedHeard: `${run.live} of ${log.filter(({ event }) => event.kind === 'COMPLETED').length}`,
+    endedByThemselves: run.deaths.filter(({ by, name }) => by === 'itself' && !name.startsWith('worker'))
+      .length,
+    rules: rulesChecked(evidence),
+    violations: check(evidence),
+    complaints: run.complaints,
+  };
+}
+
+/** How each task ended, by the last event that is a status. */
+function endsOf(log: readonly Recorded[]): Pick<Report, 'tasks' | 'ended'> {
+  const last = new Map<string, string>();
+  for (const { event } of log)
+    if ((STATUSES as readonly string[]).includes(event.kind))
+      last.set(`${event.tenant}/${event.taskId}`, event.kind);
+  return { tasks: last.size, ended: countBy([...last.values()]) };
+}
+
+function recoveryMs(log: readonly Recorded[], { endedAt }: DoneFault): number {
+  const next = log.find(({ event, storedAt }) => event.kind === 'COMPLETED' && storedAt >= endedAt);
+  return next === undefined ? 0 : next.storedAt - endedAt;
+}
+
+function longestStallMs(log: readonly Recorded[], { from, to }: Run['load']): number {
+  let last = from;
+  let longestMs = 0;
+  for (const { event, storedAt } of log) {
+    if (event.kind !== 'COMPLETED' || storedAt > to) continue;
+    longestMs = Math.max(longestMs, storedAt - last);
+    last = Math.max(last, storedAt);
+  }
+  return longestMs;
+}
+
+/** A worker's incarnation is named after its part, with more behind: `worker-3-4711-0a1b2c3d`. */
+function longestOrphanMs(log: readonly Recorded[], deaths: readonly Death[]): number {
+  const claims = new Map<string, number>();
+  let longestMs = 0;
+  for (const { event, storedAt } of log) {
+    if (event.kind === 'CLAIMED') claims.set(event.taskId, storedAt);
+    if (event.kind !== 'RETRY_CLAIMED') continue;
+    const claimedAt = claims.get(event.taskId) ?? storedAt;
+    const death = deaths.find(
+      ({ name, at }) => event.data.lostWorker.startsWith(`${name}-`) && at >= claimedAt && at <= storedAt,
+    );
+    if (death !== undefined) longestMs = Math.max(longestMs, storedAt - death.at);
+  }
+  return longestMs;
+}
+
+const longest = (candidates: readonly (readonly [string, number])[]): readonly [string, number] =>
+  candidates.reduce((most, each) => (each[1] > most[1] ? each : most), ['', 0]);
+
+function countBy(names: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const name of names) counts[name] = (counts[name] ?? 0) + 1;
+  return counts;
+}
+
+const listText = (counts: Readonly<Record<string, number>>): string =>
+  Object.entries(counts)
+    .map(([name, count]) => `${name} ${count}`)
+    .join(', ');
+const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`;
+
+/** The report for people. */
+export function reportText(report: Report): string {
+  const { violations, complaints } = report;
+  const rows: readonly (readonly [string, string])[] = [
+    ['seed, length', `${report.seed}, ${report.seconds} s`],
+    [
+      'submissions',
+      `${report.submitted}: acknowledged ${report.acknowledged}, refused ${report.refused}, never answered ${report.unknown}`,
+    ],
+    ['tasks', `${report.tasks}: ${listText(report.ended)}`],
+    ['events', `${report.events}, of which attempts lost ${report.attemptsLost}`],
+    ['faults', `${listText(report.faults)} (not done: ${report.faultsNotDone})`],
+    ['longest recovery', `${seconds(report.longestRecoveryMs)} after ${report.recoveredFrom || 'nothing'}`],
+    ['longest stall', seconds(report.longestStallMs)],
+    ['orphaned attempts', `back within ${seconds(report.longestOrphanMs)} of their worker's death`],
+    ['live feed', `${report.liveFeedHeard} completions heard`],
+    ['ended by themselves', `${report.endedByThemselves} parts`],
+    ['rules checked', `${report.rules.length} of ${Object.keys(RULES).length}: ${report.rules.join(', ')}`],
+  ];
+  const table = rows.map(([name, value]) => `${name.padEnd(20)} ${value}`).join('\n');
+  const complaint = complaints.map((text) => `! ${text}\n`).join('');
+  const verdict =
+    violations.length === 0
+      ? 'No violation.'
+      : `${violations.length} violations.\n${violationsText(violations)}`;
+  return `${table}\n${complaint}${verdict}`;
+}

@@ -1,0 +1,83 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { type ChildServer, launchServer } from '../../../src/platform/embedded/child-server.ts';
+import type { Death, Victim } from './victim.ts';
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+/** As a supervisor in production does, only sooner. */
+const RESTART_AFTER_MS = 500;
+const STOP_WITHIN_MS = 30_000;
+const WORDS = 600;
+
+export interface PartOptions {
+  readonly name: string;
+  /** Source file, and its arguments. */
+  readonly args: readonly string[];
+  readonly dir: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly onDeath: (death: Death) => void;
+}
+
+export interface Part extends Victim {
+  readonly logFile: string;
+}
+
+/** A process of the product under a supervisor: one that ends by itself is started again. */
+export function partOf({ name, args, dir, env, onDeath }: PartOptions): Part {
+  const logFile = join(dir, name, 'log');
+  let wanted = false;
+  let child: ChildServer | undefined;
+  let launching: Promise<void> | undefined;
+
+  const launch = async (): Promise<void> => {
+    const launched = await launchServer({
+      name,
+      bin: process.execPath,
+      args: ['--import', 'tsx', ...args],
+      dir: join(dir, name),
+      logFile,
+      cwd: ROOT,
+      env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '', ...env },
+      stopSignal: 'SIGTERM',
+      stopTimeoutMs: STOP_WITHIN_MS,
+    });
+    child = launched;
+    void launched.exited.then(async ({ code, signal }) => {
+      if (child !== launched) return;
+      child = undefined;
+      const how = `${signal ?? `code ${code}`}`;
+      if (!wanted) return onDeath({ at: Date.now(), name, by: 'nemesis', how });
+      const words = (await readFile(logFile, 'utf8')).trim().slice(-WORDS);
+      onDeath({ at: Date.now(), name, by: 'itself', how: `${how}: ${words}` });
+      await delay(RESTART_AFTER_MS);
+      if (wanted && child === undefined) await start();
+    });
+  };
+  const start = async (): Promise<void> => {
+    wanted = true;
+    if (child !== undefined) return;
+    launching ??= launch().finally(() => {
+      launching = undefined;
+    });
+    await launching;
+  };
+  return {
+    name,
+    logFile,
+    start,
+    async stop() {
+      wanted = false;
+      await launching;
+      await child?.stop();
+    },
+    async kill() {
+      wanted = false;
+      await launching;
+      await child?.kill('SIGKILL');
+    },
+    pause: async () => child?.kill('SIGSTOP'),
+    resume: async () => child?.kill('SIGCONT'),
+  };
+}

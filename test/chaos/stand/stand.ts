@@ -1,0 +1,209 @@
+import { chmod, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { NatsConnection } from '@nats-io/transport-node';
+import { ensureStreams } from '../../../src/log/streams.ts';
+import { type Names, names as namesOf } from '../../../src/log/subjects.ts';
+import { silentLogger as logger } from '../../../src/observe/log.ts';
+import { type Config, loadConfig } from '../../../src/platform/config.ts';
+import { freePort } from '../../../src/platform/embedded/ports.ts';
+import { migrate } from '../../../src/platform/migrate.ts';
+import { connectNats } from '../../../src/platform/nats.ts';
+import { openRegistry } from '../../../src/registry/registry.ts';
+import { findTestNatsServer } from '../../support/local-backend.ts';
+import { TENANTS, TYPES } from '../load/wishes.ts';
+import type { NemesisParts } from '../nemesis/nemesis.ts';
+import type { Targets } from '../nemesis/plan.ts';
+import { startBrokers } from './brokers.ts';
+import { type Database, startDatabase } from './database.ts';
+import { type Link, openLink } from './link.ts';
+import { type PartOptions, partOf } from './part.ts';
+import type { Death, Victim } from './victim.ts';
+
+/** How many of each part. */
+export interface StandSize {
+  readonly apis: number;
+  readonly dispatchers: number;
+  readonly projectors: number;
+  readonly workers: number;
+}
+
+/** The whole product on servers of its own, every way between two parts through a proxy. */
+export interface Stand extends NemesisParts {
+  readonly targets: Targets;
+  readonly names: Names;
+  readonly config: Config;
+  readonly database: Database;
+  /** Past all proxies. */
+  readonly nc: NatsConnection;
+  /** As clients reach NATS. */
+  readonly clientNatsUrl: string;
+  /** As clients reach the APIs. */
+  readonly apis: readonly string[];
+  readonly keys: ReadonlyMap<string, string>;
+  readonly operatorKey: string;
+  readonly deaths: readonly Death[];
+  stop(): Promise<void>;
+}
+
+const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
+const WORKER = fileURLToPath(new URL('../load/worker.ts', import.meta.url));
+/** Shorter than the defaults, so that a run of minutes sees many leases and leaders lost. */
+const SETTINGS = {
+  TASKLEDGER_REPLICAS: '3',
+  TASKLEDGER_ACK_WAIT_MS: '6000',
+  TASKLEDGER_LEADER_LEASE_MS: '3000',
+  TASKLEDGER_HTTP_RATE: '100000',
+};
+const READY_WITHIN_MS = 60_000;
+
+export async function openStand(options: {
+  readonly dir: string;
+  readonly size: StandSize;
+  readonly log: (line: string) => void;
+  readonly onDeath: (death: Death) => void;
+}): Promise<Stand> {
+  const { size, log } = options;
+  const dir = join(options.dir, 'parts');
+  await mkdir(dir, { recursive: true });
+  // As root, Postgres runs as another user, who must be able to enter.
+  await chmod(options.dir, 0o755);
+  const deaths: Death[] = [];
+  const closing: (() => Promise<unknown>)[] = [];
+  const stop = async (): Promise<void> => {
+    for (const close of closing.splice(0).reverse()) await close();
+  };
+  try {
+    const { bin } = await findTestNatsServer(log);
+    const brokers = await startBrokers(bin, join(options.dir, 'nats'), log);
+    closing.push(() => brokers.stop());
+    const database = await startDatabase(join(options.dir, 'postgres'), log);
+    closing.push(() => database.stop());
+    const config = loadConfig({ ...SETTINGS, NATS_URL: brokers.url, DATABASE_URL: database.url });
+    const names = namesOf(config.prefix);
+    const nc = await connectNats(config, 'chaos harness');
+    closing.push(() => nc.close());
+    const { keys, operatorKey } = await prepare(nc, names, config);
+
+    const links = new Map<string, Link>(brokers.routes.map((route) => [route.name, route]));
+    const link = async (name: string, ports: readonly number[]): Promise<Link> => {
+      const opened = await openLink(name, ports);
+      links.set(name, opened);
+      closing.push(() => opened.close());
+      return opened;
+    };
+    const natsVia = async (name: string): Promise<string> =>
+      (await link(`${name}~nats`, brokers.ports)).ports.map((port) => `nats://127.0.0.1:${port}`).join(',');
+
+    const parts = new Map<string, Victim>();
+    const apis: string[] = [];
+    const add = async (role: string, n: number, args: readonly string[], own: PartOptions['env'] = {}) => {
+      const name = `${role}-${n}`;
+      const env: Record<string, string> = { ...SETTINGS, ...own, NATS_URL: await natsVia(name) };
+      if (role === 'api' || role === 'projector') {
+        const [via = 0] = (await link(`${name}~postgres`, [database.port])).ports;
+        env['DATABASE_URL'] = database.urlVia(via);
+      }
+      const onDeath = (death: Death): void => {
+        deaths.push(death);
+        options.onDeath(death);
+      };
+      const part = partOf({ name, args, dir, env, onDeath });
+      parts.set(name, part);
+      closing.push(() => part.stop());
+      await part.start();
+    };
+    for (let n = 1; n <= size.projectors; n++) await add('projector', n, [MAIN, 'projector']);
+    for (let n = 1; n <= size.dispatchers; n++) await add('dispatcher', n, [MAIN, 'dispatcher']);
+    for (let n = 1; n <= size.apis; n++) {
+      const port = await freePort();
+      await add('api', n, [MAIN, 'api'], { TASKLEDGER_HTTP_PORT: String(port) });
+      apis.push(`http://127.0.0.1:${(await link(`clients~api-${n}`, [port])).ports[0]}`);
+    }
+    for (let n = 1; n <= size.workers; n++) await add('worker', n, [WORKER, `worker-${n}`, '8']);
+    const clientNatsUrl = await natsVia('clients');
+    const leaders = [names.streams.tasks, names.streams.timers, names.streams.history];
+    const consumers = Object.keys(TYPES).map((type) => `${names.streams.tasks}.${names.workConsumer(type)}`);
+    for (const api of apis) await untilReady(api);
+
+    const routes = brokers.routes.map(({ name }) => name);
+    return {
+      targets: {
+        parts: [...parts.keys(), database.name],
+        brokers: brokers.nodes.map(({ name }) => name),
+        links: [...links.keys()].filter((name) => !routes.includes(name)),
+        routes,
+        leaders: [...leaders, ...consumers],
+      },
+      names,
+      config,
+      database,
+      nc,
+      clientNatsUrl,
+      apis,
+      keys,
+      operatorKey,
+      deaths,
+      victims: new Map([...parts, ...[...brokers.nodes, database].map((each) => [each.name, each] as const)]),
+      brokers: brokers.nodes,
+      links,
+      stepDown: (group) => stepDown(nc, group),
+      async stop() {
+        // Side by side: each may take its grace time.
+        await Promise.all([...parts.values()].map((part) => part.stop()));
+        await stop();
+      },
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function prepare(nc: NatsConnection, names: Names, config: Config) {
+  await migrate(config.databaseUrl, { logger });
+  await ensureStreams({ nc, names, config, logger });
+  const registry = openRegistry({ nc, names, logger });
+  await registry.start();
+  const keys = new Map<string, string>();
+  for (const tenant of TENANTS) {
+    await registry.tenants.put({ name: tenant, createdAt: new Date().toISOString() });
+    keys.set(
+      tenant,
+      (await registry.keys.create({ tenant, scopes: ['submit', 'read', 'admin'], name: 'chaos' })).key,
+    );
+  }
+  for (const [type, policy] of Object.entries(TYPES)) await registry.types.put({ type, policy });
+  const operatorKey = (await registry.keys.create({ tenant: '*', scopes: ['admin', 'read'], name: 'chaos' }))
+    .key;
+  await registry.stop();
+  return { keys, operatorKey };
+}
+
+/** A stream, or `stream.consumer`. The meta group obeys the system account alone. */
+async function stepDown(nc: NatsConnection, group: string): Promise<boolean> {
+  const [stream = '', consumer] = group.split('.');
+  const subject =
+    consumer === undefined
+      ? `$JS.API.STREAM.LEADER.STEPDOWN.${stream}`
+      : `$JS.API.CONSUMER.LEADER.STEPDOWN.${stream}.${consumer}`;
+  const answer = await nc.request(subject, '', { timeout: 5_000 });
+  return answer.json<{ success?: boolean }>().success === true;
+}
+
+/** Waits until an API takes submissions. */
+async function untilReady(api: string): Promise<void> {
+  const jitterMs = 100;
+  let problem = '';
+  for (const deadline = Date.now() + READY_WITHIN_MS; Date.now() < deadline; ) {
+    try {
+      const response = await fetch(new URL('/readyz', api), { signal: AbortSignal.timeout(2_000) });
+      if (response.ok) return;
+      problem = `${response.status} ${await response.text()}`;
+    } catch (error) {
+      problem = String(error);
+    }
+    await new Promise((resolve) => setTimeout(resolve, jitterMs));
+  }
+  throw new Error(`the API at ${api} is not ready: ${problem}`);
+}
