@@ -91,11 +91,12 @@ export interface BucketOptions {
 /** The buckets and their options. */
 export function bucketConfigs(names: Names, { replicas }: StreamsConfig): [string, BucketOptions][] {
   const lasting = { replicas, history: 1, storage: StorageType.File, ttl: 0 };
-  const { tenants, types, keys, leaders, workers } = names.buckets;
+  const { tenants, types, keys, controls, leaders, workers } = names.buckets;
   return [
     [tenants, lasting],
     [types, lasting],
     [keys, lasting],
+    [controls, lasting],
     [leaders, lasting],
     [workers, { ...lasting, ttl: WORKER_TTL_MS }],
   ];

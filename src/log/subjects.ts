@@ -19,6 +19,7 @@ export interface Names {
     readonly workers: string;
     readonly leaders: string;
     readonly keys: string;
+    readonly controls: string;
   };
   /** `tasks.<tenant>.<type>.<taskId>.<event>` */
   taskEvent(tenant: string, type: string, taskId: string, kind: EventKind): string;
@@ -50,6 +51,8 @@ export interface Names {
   projectionPosition(projection: string): string;
   /** Core NATS subject on which the dispatcher announces the waiting tasks by type: `{ waiting: { <type>: n } }`. */
   readonly backlog: string;
+  /** Core NATS subject on which the leading dispatcher of a group says why a task is not running. */
+  explain(group: string): string;
 }
 
 export function names(prefix: string): Names {
@@ -68,6 +71,7 @@ export function names(prefix: string): Names {
       workers: `${p}workers`,
       leaders: `${p}leaders`,
       keys: `${p}keys`,
+      controls: `${p}controls`,
     },
     taskEvent: (tenant, type, taskId, kind) => `${p}tasks.${tenant}.${type}.${taskId}.${eventToken(kind)}`,
     fence: (tenant, taskId) => `${p}tasks.${tenant}.*.${taskId}.*`,
@@ -87,6 +91,7 @@ export function names(prefix: string): Names {
     submit: (tenant, type) => `${p}submit.${tenant}.${type}`,
     allSubmissions: `${p}submit.>`,
     backlog: `${p}dispatch.backlog`,
+    explain: (group) => `${p}dispatch.explain.${group}`,
     projectionPosition: (projection) => `${p}projections.${projection}.position`,
   };
 }

@@ -17,9 +17,16 @@ import type { Service } from '../platform/service.ts';
 export interface Mirror<T> extends Service {
   get(key: string): T | undefined;
   values(): T[];
+  entries(): [key: string, value: T][];
   /** Stores and returns once the bucket has it. Throws `log_unavailable`. */
   put(key: string, value: T): Promise<void>;
+  /** Removes and returns once the bucket has it removed. Throws `log_unavailable`. */
+  delete(key: string): Promise<void>;
+  /** Calls back for every change from now on, whoever made it; `undefined` is a record that is gone. */
+  onChange(listener: Listener<T>): void;
 }
+
+export type Listener<T> = (key: string, value: T | undefined) => void;
 
 interface MirrorOptions<T> {
   readonly nc: NatsConnection;
@@ -47,6 +54,7 @@ class KvMirror<T> implements Mirror<T> {
   #heard = 0;
   #watching: Promise<unknown> | undefined;
   #stopped = new AbortController();
+  readonly #listeners: Listener<T>[] = [];
 
   constructor(options: MirrorOptions<T>) {
     this.name = `mirror of ${options.bucket}`;
@@ -58,15 +66,37 @@ class KvMirror<T> implements Mirror<T> {
   }
 
   values(): T[] {
-    return [...this.#entries.values()].flatMap(({ value }) => (value === undefined ? [] : [value]));
+    return this.entries().map(([, value]) => value);
   }
 
-  async put(key: string, value: T): Promise<void> {
+  entries(): [key: string, value: T][] {
+    return [...this.#entries].flatMap(([key, { value }]): [string, T][] =>
+      value === undefined ? [] : [[key, value]],
+    );
+  }
+
+  onChange(listener: Listener<T>): void {
+    this.#listeners.push(listener);
+  }
+
+  put(key: string, value: T): Promise<void> {
+    return this.#write(async (kv) => this.#accept(key, await kv.put(key, JSON.stringify(value)), value));
+  }
+
+  delete(key: string): Promise<void> {
+    // The marker's revision is not told: the bucket's last one is not older, and the watch brings what is newer.
+    return this.#write(async (kv) => {
+      await kv.delete(key);
+      const marker = await kv.get(key);
+      if (marker?.operation !== 'PUT') this.#accept(key, marker?.revision ?? 0, undefined);
+    });
+  }
+
+  async #write(work: (kv: KV) => Promise<void>): Promise<void> {
     if (this.#kv === undefined)
       throw new TaskledgerError('log_unavailable', { reason: `${this.name} is not started` });
     try {
-      const revision = await this.#kv.put(key, JSON.stringify(value));
-      this.#accept(key, revision, value);
+      await work(this.#kv);
     } catch (cause) {
       throw new TaskledgerError('log_unavailable', { reason: messageOf(cause) }, { cause });
     }
@@ -139,8 +169,10 @@ class KvMirror<T> implements Mirror<T> {
   /** The bucket was made anew and counts from 1 again. */
   #forget(): void {
     this.#options.logger.warn({ bucket: this.#options.bucket }, 'bucket was replaced');
+    const keys = [...this.#entries.keys()];
     this.#entries.clear();
     this.#heard = 0;
+    for (const key of keys) for (const listener of this.#listeners) listener(key, undefined);
     this.#watch?.stop();
   }
 
@@ -159,8 +191,12 @@ class KvMirror<T> implements Mirror<T> {
   }
 
   #accept(key: string, revision: number, value: T | undefined): void {
-    if (revision < (this.#entries.get(key)?.revision ?? 0)) return;
+    const known = this.#entries.get(key);
+    if (revision < (known?.revision ?? 0)) return;
     this.#entries.set(key, { revision, value });
+    // The echo of a write that was accepted already is no news.
+    if (revision === known?.revision) return;
+    for (const listener of this.#listeners) listener(key, value);
   }
 }
 

@@ -2,16 +2,22 @@ import type { NatsConnection } from '@nats-io/transport-node';
 import type { Names } from '../log/subjects.ts';
 import type { Logger } from '../observe/log.ts';
 import { type Service, serviceGroup } from '../platform/service.ts';
+import { PauseSchema, type Pauses, pausesOver } from './controls.ts';
 import { type ApiKeys, createApiKeys, KeyRecordSchema } from './keys.ts';
 import { createMirror, type Mirror } from './mirror.ts';
 import { type Tenant, TenantSchema } from './tenants.ts';
 import { type TypeSettings, TypeSettingsSchema } from './type-settings.ts';
 
 /** Durable settings. Every read is answered from memory: no request waits for NATS, none needs Postgres. */
-export interface Registry extends Service {
+export interface Registry extends DispatchSettings {
+  readonly keys: ApiKeys;
+}
+
+/** What the dispatcher decides by. */
+export interface DispatchSettings extends Service {
   readonly tenants: Settings<Tenant>;
   readonly types: Settings<TypeSettings>;
-  readonly keys: ApiKeys;
+  readonly pauses: Pauses;
 }
 
 /** Settings by name. `put` validates, stores and answers what it stored; it throws a ZodError or `log_unavailable`. */
@@ -19,6 +25,8 @@ export interface Settings<T> {
   get(name: string): T | undefined;
   list(): T[];
   put(settings: T): Promise<T>;
+  /** Calls back for every change from now on, whoever made it; `undefined` is for settings that are gone. */
+  onChange(listener: (name: string, settings: T | undefined) => void): void;
 }
 
 interface RegistryOptions {
@@ -35,26 +43,38 @@ export function openRegistry({ nc, names, logger }: RegistryOptions): Registry {
     bucket: names.buckets.keys,
     parse: (value) => KeyRecordSchema.parse(value),
   });
+  const settings = mirrorDispatchSettings({ nc, names, logger });
+  return { ...settings, ...serviceGroup('registry', [settings, keys]), keys: createApiKeys(keys) };
+}
+
+/** Everything but the keys. */
+export function mirrorDispatchSettings({ nc, names, logger }: RegistryOptions): DispatchSettings {
   const tenants = createMirror({
     nc,
     logger,
     bucket: names.buckets.tenants,
     parse: (value) => TenantSchema.parse(value),
   });
+  const pauses = createMirror({
+    nc,
+    logger,
+    bucket: names.buckets.controls,
+    parse: (value) => PauseSchema.parse(value),
+  });
   const types = mirrorTypes({ nc, names, logger });
   return {
-    ...serviceGroup('registry', [tenants, types, keys]),
+    ...serviceGroup('settings', [tenants, types, pauses]),
     tenants: settingsOver(
       tenants,
       ({ name }) => name,
       (value) => TenantSchema.parse(value),
     ),
     types: types.settings,
-    keys: createApiKeys(keys),
+    pauses: pausesOver(pauses),
   };
 }
 
-/** The settings of types alone, for parts that need no keys. */
+/** The settings of types alone, for parts that need nothing else. */
 export function mirrorTypes({ nc, names, logger }: RegistryOptions): Service & {
   readonly settings: Settings<TypeSettings>;
 } {
@@ -83,6 +103,7 @@ const settingsOver = <T>(
 ): Settings<T> => ({
   get: (name) => mirror.get(name),
   list: () => mirror.values().sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1)),
+  onChange: (listener) => mirror.onChange(listener),
   async put(value) {
     const valid = parse(value);
     await mirror.put(keyOf(valid), valid);

@@ -11,5 +11,9 @@ export const TypeSettingsSchema = z.strictObject({
   priority: PrioritySchema.optional(),
   /** Waiting tasks above which submission answers 429; TASKLEDGER_MAX_BACKLOG when absent. */
   maxBacklog: z.int().min(1).optional(),
+  /** Tasks of all tenants handed to the workers or running at one time. */
+  concurrency: z.int().min(1).max(1_000_000).optional(),
+  /** The same for the tasks of one tenant that share a `concurrencyKey`; 1 when absent. */
+  concurrencyKeyLimit: z.int().min(1).max(1_000_000).optional(),
 });
 export type TypeSettings = z.infer<typeof TypeSettingsSchema>;

@@ -5,6 +5,7 @@ import { ensureStreams } from '../../src/log/streams.ts';
 import { names as namesOf } from '../../src/log/subjects.ts';
 import { silentLogger } from '../../src/observe/log.ts';
 import { loadConfig } from '../../src/platform/config.ts';
+import type { PauseScope } from '../../src/registry/controls.ts';
 import { openRegistry, type Registry } from '../../src/registry/registry.ts';
 import { eventually } from '../support/eventually.ts';
 import { recordingLogger } from '../support/read-models.ts';
@@ -64,6 +65,39 @@ describe('a setting', () => {
     expect(new Set(reported)).toEqual(new Set(['broken', 'worse']));
     await bucket.delete('fine');
     await eventually(() => expect(registry.tenants.get('fine')).toBeUndefined());
+  });
+});
+
+describe('a pause', () => {
+  const pause = { reason: 'the bank is down', actor: 'key:1', at: createdAt };
+
+  test('is heard of in other processes, and so is its end', async () => {
+    const [writer, reader] = [await open(), await open()];
+    const heard: [PauseScope, string | undefined][] = [];
+    reader.pauses.onChange((scope, held) => heard.push([scope, held?.reason]));
+    await writer.pauses.put({ type: 'mail' }, pause);
+    await writer.pauses.put({ tenant: 'acme', type: 'mail' }, { ...pause, until: createdAt });
+    expect(writer.pauses.get({ type: 'mail' })).toEqual({ paused: true, ...pause });
+    await eventually(() => expect(reader.pauses.list()).toHaveLength(2));
+    expect(await writer.pauses.remove({ type: 'mail' })).toBe(true);
+    expect(await writer.pauses.remove({ type: 'mail' })).toBe(false);
+    await eventually(() =>
+      expect(reader.pauses.list()).toEqual([
+        { paused: true, ...pause, until: createdAt, tenant: 'acme', type: 'mail' },
+      ]),
+    );
+    expect(heard).toEqual([
+      [{ type: 'mail' }, pause.reason],
+      [{ tenant: 'acme', type: 'mail' }, pause.reason],
+      [{ type: 'mail' }, undefined],
+    ]);
+    expect((await open()).pauses.get({ type: 'mail' })).toBeUndefined();
+  });
+
+  test('without a reason is not stored', async () => {
+    const registry = await open();
+    await expect(registry.pauses.put({ type: 'other' }, { ...pause, reason: '' })).rejects.toThrow();
+    expect(registry.pauses.get({ type: 'other' })).toBeUndefined();
   });
 });
 

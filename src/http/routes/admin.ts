@@ -10,7 +10,7 @@ import type { HttpParts } from '../parts.ts';
 import { addRoute, parse } from '../route.ts';
 import { requireOperator } from './types.ts';
 
-const TenantBody = TenantSchema.pick({ displayName: true });
+const TenantBody = TenantSchema.omit({ name: true, createdAt: true });
 const KeyBody = z.strictObject({
   tenant: z.union([NameSchema, z.literal(ALL_TENANTS)]).optional(),
   scopes: z.array(z.enum(SCOPES)).min(1),
@@ -24,7 +24,7 @@ const KeySchema = z.object({
   createdAt: z.iso.datetime(),
   revokedAt: z.iso.datetime().nullable(),
 });
-const BODY_LIMITS = { maxBytes: 4_096, maxDepth: 4 };
+const BODY_LIMITS = { maxBytes: 65_536, maxDepth: 8 };
 
 /** Tenants and their keys. Tenants are the operators'; keys are also the business of a tenant's own admin. */
 export function adminRoutes(app: FastifyInstance, { registry, clock, logger }: HttpParts): void {
@@ -46,7 +46,9 @@ export function adminRoutes(app: FastifyInstance, { registry, clock, logger }: H
     url: '/v1/tenants/:tenant',
     scope: 'admin',
     tag: 'tenants',
-    summary: 'Create a tenant, or change its display name',
+    summary: 'Create a tenant, or replace its settings',
+    description:
+      'Weights and limits are for dispatch. A limited tenant waits without holding anybody else up; limits are exact, also after a failover. Takes effect at once.',
     params: z.strictObject({ tenant: NameSchema }),
     body: TenantBody,
     responses: { 200: TenantSchema },

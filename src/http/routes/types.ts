@@ -49,7 +49,7 @@ export function typeRoutes(app: FastifyInstance, { registry, logger }: HttpParts
     tag: 'types',
     summary: "Replace a type's settings",
     description:
-      "Types are shared by all tenants, so this asks for an operator's key. Tasks keep the policy they were submitted with.",
+      "Types are shared by all tenants, so this asks for an operator's key. Tasks keep the policy they were submitted with; limits hold for all at once.",
     params: TypeParams,
     body: SettingsBody,
     responses: { 200: TypeSchema },
