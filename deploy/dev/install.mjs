@@ -1,5 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, lstatSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -20,10 +20,15 @@ export function requireNode() {
   process.exit(1);
 }
 
-/** Runs `npm ci` when node_modules is missing or older than the lock file. */
+/**
+ * Runs `npm ci` when node_modules is missing or older than the lock file. One that is a link is somebody else's (another
+ * working tree of this repository, say): `npm ci` would empty the folder behind it.
+ */
 export function installDependencies() {
-  const installed = join(ROOT, 'node_modules', '.package-lock.json');
+  const modules = join(ROOT, 'node_modules');
+  const installed = join(modules, '.package-lock.json');
   const lock = join(ROOT, 'package-lock.json');
+  if (existsSync(installed) && lstatSync(modules).isSymbolicLink()) return;
   if (existsSync(installed) && statSync(installed).mtimeMs >= statSync(lock).mtimeMs) return;
   console.log('Installing dependencies (npm ci) …');
   const npm = process.env.npm_execpath;
