@@ -9,6 +9,7 @@ import {
   ingest,
   queue,
   requestCancel,
+  reschedule,
   start,
 } from '../../test/support/life.ts';
 import { randomLives } from '../../test/support/random-lives.ts';
@@ -40,6 +41,26 @@ test('events that change no status change no count', () => {
   expect(deltas(...running, requestCancel())).toEqual({ PROCESSING: 1 });
   expect(deltas(...running, carry())).toEqual({ PROCESSING: 1 });
   expect(deltas(...running, requestCancel(), cancel())).toEqual({ CANCELLED: 1 });
+});
+
+test('another priority moves the count from the old one to the new', () => {
+  const { events } = given(ingest({ priority: 3 }), reschedule({ priority: 1 }), reschedule({ runAt: 5 }));
+  expect(apply(events.slice(1)).map(({ status, priority, delta }) => [status, priority, delta])).toEqual([
+    ['INGESTED', 3, -1],
+    ['INGESTED', 1, 1],
+  ]);
+  expect(apply(events)).toMatchObject([{ priority: 1, status: 'INGESTED', delta: 1 }]);
+});
+
+test('the counts of every priority are those of the tasks in it', () => {
+  const events = randomLives({ seed: 11, tasks: 40, events: 2_000 });
+  const last = new Map(events.map(({ event }) => [event.taskId, event.priority]));
+  for (const wanted of [1, 2, 3, 4]) {
+    const counted = apply(events).filter(({ priority }) => priority === wanted);
+    expect(counted.reduce((sum, { delta }) => sum + delta, 0)).toBe(
+      [...last.values()].filter((priority) => priority === wanted).length,
+    );
+  }
 });
 
 test('the counts always add up to the number of tasks', () => {

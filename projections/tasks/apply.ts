@@ -142,6 +142,7 @@ function fold(change: TaskChange, { event, seq, storedAt }: Recorded): void {
     case 'RETRY_CLAIMED':
     case 'CANCELLED':
     case 'DISCARDED':
+    case 'RESCHEDULED':
       break;
     default:
       event satisfies never;
@@ -155,10 +156,11 @@ function foldCarried(change: TaskChange, { data: { state } }: EventOf<'CARRIED'>
   if (state.payload !== undefined) change.payload ??= jsonText(state.payload);
 }
 
-/** CANCEL_REQUESTED, CARRIED and DISCARDED change no status. */
+/** CANCEL_REQUESTED, CARRIED, DISCARDED and RESCHEDULED change no status. */
 function statusAfter(event: TaskEvent): string {
   if (event.kind === 'CARRIED') return event.data.state.status;
   if (event.kind === 'DISCARDED') return 'DEAD_LETTER';
+  if (event.kind === 'RESCHEDULED') return event.from ?? 'INGESTED';
   return event.kind === 'CANCEL_REQUESTED' ? (event.from ?? 'PROCESSING') : event.kind;
 }
 
@@ -170,6 +172,8 @@ function dueAt(event: TaskEvent, storedAt: number): number | null {
     case 'FAILED':
     case 'RETRY_CLAIMED':
       return 'retryInMs' in event.data.next ? storedAt + event.data.next.retryInMs : null;
+    case 'RESCHEDULED':
+      return event.data.dueAt;
     case 'CARRIED':
       return event.data.state.dueAt ?? null;
     default:

@@ -15,6 +15,7 @@ import {
   reject,
   replay,
   requestCancel,
+  reschedule,
   start,
 } from '../../test/support/life.ts';
 import { apply, type TaskChange } from './apply.ts';
@@ -145,6 +146,16 @@ describe('the row of a task after', () => {
       rejections: '[{"code":"request_invalid","field":"payload","message":"is missing"}]',
       finishedAt: NOW,
     });
+  });
+
+  test('RESCHEDULED changes priority and due time, and keeps the due time that it does not change', () => {
+    const runAt = NOW + 60_000;
+    expect(apply(given(ingest({ runAt, priority: 3 }), reschedule({ priority: 1 })).events)).toMatchObject([
+      { status: 'INGESTED', priority: 1, runAt, dueAt: runAt },
+    ]);
+    expect(apply(given(ingest({ runAt }), reschedule({ runAt: null })).events)).toMatchObject([
+      { status: 'INGESTED', dueAt: null },
+    ]);
   });
 
   test('CARRIED changes no status', () => {

@@ -73,6 +73,15 @@ export interface CancelAnswer {
   readonly seq: number;
 }
 
+export interface RescheduleAnswer {
+  readonly id: string;
+  readonly status: Status;
+  readonly priority: number;
+  /** Not before this instant; null: as soon as its turn comes. */
+  readonly dueAt: string | null;
+  readonly seq: number;
+}
+
 export interface QueueAnswer {
   readonly tenant: string;
   readonly type: string;

@@ -7,6 +7,7 @@ import type {
   NewKey,
   Paged,
   QueueAnswer,
+  RescheduleAnswer,
   Submission,
   SubmitAnswer,
   TaskAnswer,
@@ -149,6 +150,11 @@ export function createApi({ url, key, fetch: request = fetch, timeoutMs = 30_000
         query: { tenant },
         ...(reason === undefined ? {} : { body: { reason } }),
       }),
+    reschedule: (
+      id: string,
+      change: { priority?: number | undefined; runAt?: string | number | null | undefined },
+      { tenant }: { tenant?: string | undefined } = {},
+    ) => call<RescheduleAnswer>('PATCH', task(id), { query: { tenant }, body: change }),
     queues: (filter: { tenant?: string | undefined; type?: string | undefined } = {}) =>
       call<{ readonly position: number; readonly queues: readonly QueueAnswer[] }>('GET', '/v1/queues', {
         query: filter,

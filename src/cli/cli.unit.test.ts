@@ -341,6 +341,20 @@ test('task cancel says whether it is done or asked for', async () => {
   expect(calls[0]).toMatchObject({ path: `/v1/tasks/${ID}/cancel`, body: { reason: 'wrong clip' } });
 });
 
+test('task reschedule changes priority and time', async () => {
+  const answer = { body: { id: ID, status: 'INGESTED', priority: 1, dueAt: null, seq: 70 } };
+  const first = await cli(`task reschedule ${ID} --priority 1 --now`, [answer]);
+  expect(first.out).toBe(`${ID}  priority 1, as soon as its turn comes\n`);
+  expect(first.calls[0]).toMatchObject({
+    method: 'PATCH',
+    path: `/v1/tasks/${ID}`,
+    body: { priority: 1, runAt: null },
+  });
+  const later = await cli(`task reschedule ${ID} --run-at +5m`, [answer]);
+  expect(later.calls[0]?.body).toEqual({ runAt: NOW + 300_000 });
+  expect((await cli(`task reschedule ${ID} --run-at +5m --now`)).exit).toBe(2);
+});
+
 test('settings, keys and tenants are written where the API keeps them', async () => {
   const type = await cli('type set transcode --max-retries 5 --max-backlog 10', [
     { body: { type: 'transcode', policy: { maxRetries: 5 }, maxBacklog: 10 } },

@@ -100,6 +100,11 @@ function detail({ kind, data }: EventAnswer): string {
       return data.reason ?? '';
     case 'REPLAYED':
       return data.note ?? '';
+    case 'RESCHEDULED':
+      return [
+        ...(data.fromPriority === undefined ? [] : [`was of priority ${data.fromPriority}`]),
+        data.dueAt === null ? 'as soon as possible' : `due ${new Date(data.dueAt).toISOString()}`,
+      ].join(', ');
     case 'QUEUED':
     case 'CLAIMED':
     case 'PROCESSING':

@@ -4,6 +4,7 @@ import { TERMINAL } from '../domain/task.ts';
 import type { EventAnswer, Submission, Task } from './answers.ts';
 import { Refusal } from './api.ts';
 import { durationMs, instantOrDelay, openSession, type Session, wholeNumber } from './connection.ts';
+import { addTaskControlCommands } from './task-control.ts';
 import { eventLine, taskTable, taskText } from './task-text.ts';
 import { EXIT, type ExitCode, type Terminal } from './terminal.ts';
 
@@ -120,19 +121,7 @@ export function addTaskCommands(program: Command, terminal: Terminal, run: Run):
       run(() => watch(openSession(command, terminal), id)),
     );
 
-  task
-    .command('cancel')
-    .description('Ask for the cancellation of a task')
-    .argument('<id>')
-    .option('--reason <text>', 'kept in the history')
-    .action((id: string, options: { reason?: string }, command: Command) =>
-      run(async () => {
-        const session = openSession(command, terminal);
-        const answer = await session.api.cancel(id, { tenant: session.tenant, reason: options.reason });
-        session.show(answer, () => `${answer.id}  ${answer.event}`);
-        return EXIT.ok;
-      }),
-    );
+  addTaskControlCommands(task, terminal, run);
 }
 
 interface ListOptions {

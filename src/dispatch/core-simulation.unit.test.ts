@@ -5,6 +5,7 @@ import type { Command } from '../domain/commands.ts';
 import { decide } from '../domain/decide.ts';
 import { TaskledgerError } from '../domain/errors.ts';
 import type { Actor } from '../domain/events.ts';
+import type { Priority } from '../domain/names.ts';
 import { deadLetterReason, TERMINAL } from '../domain/task.ts';
 import { DispatchCore } from './core.ts';
 import type { Decision, Intent } from './decisions.ts';
@@ -23,6 +24,12 @@ type Step =
       readonly deadlineMs: number;
     }
   | { readonly do: 'move'; readonly task: number; readonly move: (typeof moves)[number] }
+  | {
+      readonly do: 'reschedule';
+      readonly task: number;
+      readonly priority: Priority;
+      readonly delayMs: number | null;
+    }
   | { readonly do: 'show'; readonly events: number }
   | { readonly do: 'decide' }
   | { readonly do: 'outcome'; readonly intent: number; readonly how: 'normal' | 'unheard' | 'unsent' }
@@ -58,6 +65,15 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       do: fc.constant('move' as const),
       task: fc.nat(),
       move: fc.constantFrom('claim' as const, 'start' as const, 'claim' as const, 'start' as const, ...moves),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant('reschedule' as const),
+      task: fc.nat(),
+      priority: fc.constantFrom<Priority[]>(1, 2, 3, 4),
+      delayMs: fc.constantFrom(null, 50, 1_500),
     }),
   },
   {
@@ -125,6 +141,13 @@ class Simulation {
       case 'move':
         if (this.#tasks > 0) this.#move(taskIdOf(1 + (step.task % this.#tasks)), step.move);
         return;
+      case 'reschedule': {
+        const { priority, delayMs } = step;
+        const runAt = delayMs === null ? null : this.log.now + delayMs;
+        if (this.#tasks > 0)
+          this.#try(() => this.log.reschedule(taskIdOf(1 + (step.task % this.#tasks)), { priority, runAt }));
+        return;
+      }
       case 'show':
         this.show(step.events);
         return;
@@ -223,10 +246,16 @@ class Simulation {
   }
 
   #move(id: string, move: (typeof moves)[number]): void {
-    try {
+    this.#try(() => {
       if (move === 'rival') this.log.do(id, rival, { kind: 'queue', inlinePayload: true });
       else if (move === 'carry') this.log.do(id, rival, { kind: 'carry' });
       else this.log[move](id);
+    });
+  }
+
+  #try(happen: () => unknown): void {
+    try {
+      happen();
     } catch (error) {
       // The rules refuse what makes no sense now: then it does not happen.
       if (!(error instanceof TaskledgerError)) throw error;

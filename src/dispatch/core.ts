@@ -103,6 +103,9 @@ export class DispatchCore {
       case 'CANCEL_REQUESTED':
         this.#cancelRequested(this.#moved(known, event, seq));
         return;
+      case 'RESCHEDULED':
+        this.#rescheduled(this.#moved(known, event, seq), event, storedAt);
+        return;
       case 'REJECTED':
       case 'COMPLETED':
       case 'DEAD_LETTER':
@@ -296,6 +299,13 @@ export class DispatchCore {
   #cancelRequested(task: LiveTask): void {
     task.cancelRequested = true;
     if (task.mode === Mode.gone) this.#place.to(task, Mode.running);
+  }
+
+  /** The priority was taken from the envelope. A due time that has gone stays gone, whoever set it. */
+  #rescheduled(task: LiveTask, event: EventOf<'RESCHEDULED'>, storedAt: number): void {
+    if (event.from !== null) task.status = event.from;
+    task.dueAt = 0;
+    this.#delayUntil(task, event.data.dueAt ?? 0, storedAt);
   }
 
   /** A task that is known stands where it stood; the announcement only renews its sequence and holds its payload. */

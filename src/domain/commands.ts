@@ -97,6 +97,13 @@ const replay = z.strictObject({
   policy: PolicyOverrideSchema.optional(),
 });
 const discard = z.strictObject({ ...meta, kind: z.literal('discard'), reason: z.string().min(1).max(1_000) });
+/** Another priority, another time, or both. `runAt` null: do not wait for a time any longer, a retry's backoff included. */
+const reschedule = z.strictObject({
+  ...meta,
+  kind: z.literal('reschedule'),
+  priority: PrioritySchema.optional(),
+  runAt: instant.nullable().optional(),
+});
 const carry = z.strictObject({ ...meta, kind: z.literal('carry') });
 
 export const CommandSchema = z.discriminatedUnion('kind', [
@@ -113,6 +120,7 @@ export const CommandSchema = z.discriminatedUnion('kind', [
   cancel,
   replay,
   discard,
+  reschedule,
   carry,
 ]);
 

@@ -59,6 +59,8 @@ export function decide(state: TaskState | undefined, command: Command): Result<T
       return replay(state, command);
     case 'discard':
       return discard(state, command);
+    case 'reschedule':
+      return reschedule(state, command);
     case 'carry':
       return carry(state, command);
     default:
@@ -166,6 +168,21 @@ function cancel(state: TaskState, command: CommandOf<'cancel'>): Result<TaskEven
   return ok(next(state, command, 'CANCELLED', optional({ reason: command.reason })));
 }
 
+/** Only a task that nobody has been handed: a QUEUED one may be claimed at any moment, and its place in line is behind it. */
+function reschedule(state: TaskState, command: CommandOf<'reschedule'>): Result<TaskEvent> {
+  const { id, status } = state;
+  if (TERMINAL.has(status)) return err('task_terminal', { taskId: id, status });
+  if (status === 'QUEUED' || RUNNING.has(status)) return err('task_handed_out', { taskId: id, status });
+  if (state.cancelRequested) return err('cancel_pending', { taskId: id });
+  if (state.next !== undefined && 'final' in state.next) return err('retries_exhausted', { taskId: id });
+  const { runAt, priority = state.priority } = command;
+  const dueAt = runAt === undefined ? (state.dueAt ?? null) : runAt;
+  const fromPriority = priority === state.priority ? undefined : state.priority;
+  return ok(
+    next(state, command, 'RESCHEDULED', { dueAt, ...optional({ runAt, fromPriority }) }, { priority }),
+  );
+}
+
 /** The events before a CARRIED may age out, so it must hold the payload: a sequence could soon point at nothing. */
 function carry(state: TaskState, command: CommandOf<'carry'>): Result<TaskEvent> {
   if (TERMINAL.has(state.status)) return err('task_terminal', { taskId: state.id, status: state.status });
@@ -225,7 +242,7 @@ function next<K extends EventKind>(
   command: Command,
   kind: K,
   data: EventOf<K>['data'],
-  moved: { round?: number; attempt?: number } = {},
+  moved: { round?: number; attempt?: number; priority?: number } = {},
 ): TaskEvent {
   return {
     v: EVENT_VERSION,
@@ -237,7 +254,7 @@ function next<K extends EventKind>(
     from: state.status,
     round: moved.round ?? state.round,
     attempt: moved.attempt ?? state.attempt,
-    priority: state.priority,
+    priority: moved.priority ?? state.priority,
     at: command.at,
     actor: command.actor,
     ...optional({ trace: command.trace }),

@@ -16,6 +16,7 @@ import {
   reject,
   replay,
   requestCancel,
+  reschedule,
   start,
   worker,
 } from '../../test/support/life.ts';
@@ -65,6 +66,7 @@ const commands: { [K in Command['kind']]: Command & { kind: K } } = {
   cancel: cancel(),
   replay: replay(),
   discard: discard(),
+  reschedule: reschedule(),
   carry: carry(),
 };
 type Outcomes = Record<Command['kind'], EventKind | ErrorCode>;
@@ -83,6 +85,7 @@ const missing: Outcomes = {
   cancel: 'task_missing',
   replay: 'task_missing',
   discard: 'task_missing',
+  reschedule: 'task_missing',
   carry: 'task_missing',
 };
 const settled: Outcomes = {
@@ -99,6 +102,7 @@ const settled: Outcomes = {
   cancel: 'task_terminal',
   replay: 'transition_illegal',
   discard: 'transition_illegal',
+  reschedule: 'task_terminal',
   carry: 'task_terminal',
 };
 const waiting: Outcomes = {
@@ -107,9 +111,15 @@ const waiting: Outcomes = {
   dead_letter: 'retries_left',
   request_cancel: 'CANCELLED',
   cancel: 'cancel_not_requested',
+  reschedule: 'RESCHEDULED',
   carry: 'CARRIED',
 };
-const exhausted: Outcomes = { ...waiting, queue: 'retries_exhausted', dead_letter: 'DEAD_LETTER' };
+const exhausted: Outcomes = {
+  ...waiting,
+  queue: 'retries_exhausted',
+  reschedule: 'retries_exhausted',
+  dead_letter: 'DEAD_LETTER',
+};
 const claimed: Outcomes = {
   ...settled,
   start: 'PROCESSING',
@@ -118,6 +128,7 @@ const claimed: Outcomes = {
   lose: 'RETRY_CLAIMED',
   request_cancel: 'CANCEL_REQUESTED',
   cancel: 'cancel_not_requested',
+  reschedule: 'task_handed_out',
   carry: 'CARRIED',
 };
 const processing: Outcomes = {
@@ -133,7 +144,7 @@ const expected: Record<Situation, Outcomes> = {
   none: missing,
   ingested: waiting,
   rejected: settled,
-  queued: { ...waiting, queue: 'transition_illegal', claim: 'CLAIMED' },
+  queued: { ...waiting, queue: 'transition_illegal', claim: 'CLAIMED', reschedule: 'task_handed_out' },
   claimed,
   processing,
   completed: settled,
@@ -147,7 +158,12 @@ const expected: Record<Situation, Outcomes> = {
   cancelled: { ...settled, replay: 'REPLAYED' },
   'claimed, with a cancellation pending': { ...claimed, ...cancelling },
   'processing, with a cancellation pending': { ...processing, ...cancelling },
-  'failed, with a cancellation pending': { ...waiting, queue: 'cancel_pending', cancel: 'CANCELLED' },
+  'failed, with a cancellation pending': {
+    ...waiting,
+    queue: 'cancel_pending',
+    reschedule: 'cancel_pending',
+    cancel: 'CANCELLED',
+  },
 };
 
 const cases = Object.entries(expected).flatMap(([situation, outcomes]) =>
@@ -305,6 +321,21 @@ describe('what an event says', () => {
   test('an attempt that knows that trying again cannot help overrides the policy', () => {
     const { gives } = given(ingest(), ...running);
     expect(gives(fail('w1', 1, { final: 'deadline' })).data).toMatchObject({ next: { final: 'deadline' } });
+  });
+
+  test('RESCHEDULED says the priority before, what was asked for, and the due time that results', () => {
+    const runAt = NOW + 60_000;
+    const { gives } = given(ingest({ runAt, priority: 3 }));
+    expect(gives(reschedule({ priority: 1 }))).toMatchObject({
+      priority: 1,
+      from: 'INGESTED',
+      data: { fromPriority: 3, dueAt: runAt },
+    });
+    expect(gives(reschedule({ priority: 3, runAt: null }))).toMatchObject({
+      priority: 3,
+      data: { runAt: null, dueAt: null },
+    });
+    expect(gives(reschedule({ priority: undefined, runAt: 7 })).data).toEqual({ runAt: 7, dueAt: 7 });
   });
 
   test('DEAD_LETTER repeats the reason that the attempt ended with', () => {

@@ -172,6 +172,12 @@ export const catalogue = {
     'Task {taskId} is {status}, which is final',
     'Only a dead-lettered or cancelled task can be replayed.',
   ),
+  task_handed_out: entry(
+    409,
+    false,
+    'Task {taskId} is {status}: it was already handed to the workers, so its place in line cannot change',
+    'Let it run, or cancel it and submit it again.',
+  ),
   task_discarded: entry(
     409,
     false,

@@ -11,7 +11,7 @@ import { PolicyOverrideSchema } from './policy.ts';
  */
 export const EVENT_VERSION = 1;
 
-/** Statuses a task can have. CANCEL_REQUESTED, CARRIED and DISCARDED are events that change no status. */
+/** Statuses a task can have. CANCEL_REQUESTED, CARRIED, DISCARDED and RESCHEDULED are events that change no status. */
 export const STATUSES = [
   'INGESTED',
   'QUEUED',
@@ -28,7 +28,7 @@ export const STATUSES = [
 export type Status = (typeof STATUSES)[number];
 export const StatusSchema = z.enum(STATUSES);
 
-export const EVENT_KINDS = [...STATUSES, 'CANCEL_REQUESTED', 'CARRIED', 'DISCARDED'] as const;
+export const EVENT_KINDS = [...STATUSES, 'CANCEL_REQUESTED', 'CARRIED', 'DISCARDED', 'RESCHEDULED'] as const;
 export type EventKind = (typeof EVENT_KINDS)[number];
 
 const JsonSchema: z.ZodType<Json, Json> = z.json() as z.ZodType<Json, Json>;
@@ -143,6 +143,15 @@ const data = {
   CANCEL_REQUESTED: z.strictObject({ reason: z.string().optional() }),
   CANCELLED: z.strictObject({ reason: z.string().optional() }),
   CARRIED: z.strictObject({ state: CarriedStateSchema }),
+  /** A waiting task gets another place in line. The priority that it has from now on is in the envelope. */
+  RESCHEDULED: z.strictObject({
+    /** The priority before, when it changes. */
+    fromPriority: PrioritySchema.optional(),
+    /** What was asked for: an instant, or null for "as soon as possible". */
+    runAt: instant.nullable().optional(),
+    /** Not to be queued before this instant from now on; null: no longer waiting for one. */
+    dueAt: instant.nullable(),
+  }),
 };
 
 const event = <K extends EventKind, D extends z.ZodType>(kind: K, dataSchema: D) =>
@@ -182,6 +191,7 @@ const schemas = {
   CANCELLED: event('CANCELLED', data.CANCELLED),
   CARRIED: event('CARRIED', data.CARRIED),
   DISCARDED: event('DISCARDED', data.DISCARDED),
+  RESCHEDULED: event('RESCHEDULED', data.RESCHEDULED),
 };
 
 export const TaskEventSchema = z.discriminatedUnion('kind', [
@@ -199,6 +209,7 @@ export const TaskEventSchema = z.discriminatedUnion('kind', [
   schemas.CANCELLED,
   schemas.CARRIED,
   schemas.DISCARDED,
+  schemas.RESCHEDULED,
 ]);
 
 export type TaskEvent = z.infer<typeof TaskEventSchema>;

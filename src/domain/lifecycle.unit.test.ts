@@ -46,6 +46,7 @@ const kinds = [
   'cancel',
   'replay',
   'discard',
+  'reschedule',
   'carry',
 ] as const satisfies readonly Command['kind'][];
 
@@ -83,7 +84,8 @@ function sensible(state: TaskState | undefined, roll: number): Command['kind'] {
   }
   if (TERMINAL.has(state.status)) return roll < 0.95 ? 'replay' : 'discard';
   if (state.cancelRequested) return 'cancel';
-  return state.next !== undefined && 'final' in state.next ? 'dead_letter' : 'queue';
+  if (state.next !== undefined && 'final' in state.next) return 'dead_letter';
+  return roll < 0.85 ? 'queue' : 'reschedule';
 }
 
 function commandOf(move: Move, seen: TaskState | undefined, submission: Submission): Command {
@@ -106,6 +108,8 @@ function commandOf(move: Move, seen: TaskState | undefined, submission: Submissi
     cancel: () => life.cancel(life.worker(by)),
     replay: () => life.replay(move.roll < 0.3 ? { payload: { edited: true } } : {}),
     discard: life.discard,
+    reschedule: () =>
+      life.reschedule(move.roll < 0.5 ? { runAt: null } : { priority: 3, runAt: life.NOW + 700 }),
     carry: life.carry,
   };
   return { ...commands[kind](), at: life.NOW + move.clock };
@@ -165,13 +169,15 @@ const MOVES: Record<EventKind, readonly (Status | null)[]> = {
   DEAD_LETTER: waiting,
   REPLAYED: ['DEAD_LETTER', 'CANCELLED'],
   DISCARDED: ['DEAD_LETTER'],
+  RESCHEDULED: ['INGESTED', 'FAILED', 'RETRY_CLAIMED', 'REPLAYED'],
   CANCEL_REQUESTED: running,
   CANCELLED: [...waiting, ...running],
   CARRIED: [...waiting, ...running],
 };
 
+const STATUSLESS = ['CANCEL_REQUESTED', 'CARRIED', 'DISCARDED', 'RESCHEDULED'] as const;
 const statusAfter = (kind: EventKind, from: Status | null): Status =>
-  kind === 'CANCEL_REQUESTED' || kind === 'CARRIED' || kind === 'DISCARDED' ? (from as Status) : kind;
+  (STATUSLESS as readonly EventKind[]).includes(kind) ? (from as Status) : (kind as Status);
 const ENDS: ReadonlySet<EventKind> = new Set([
   'COMPLETED',
   'FAILED',
@@ -250,6 +256,17 @@ describe('whatever several actors do in whatever order', () => {
     forEveryLife(({ log }) => {
       const discarded = log.findIndex(({ event }) => event.kind === 'DISCARDED');
       if (discarded !== -1) expect(discarded).toBe(log.length - 1);
+    });
+  });
+
+  test('a priority changes only by RESCHEDULED, which says what it was', () => {
+    forEveryLife(({ log }) => {
+      let priority: number | undefined;
+      for (const { event } of log) {
+        if (event.kind === 'RESCHEDULED') expect(event.data.fromPriority ?? event.priority).toBe(priority);
+        else if (event.from !== null) expect(event.priority).toBe(priority);
+        priority = event.priority;
+      }
     });
   });
 

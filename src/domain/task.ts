@@ -22,6 +22,7 @@ import { type Policy, resolvePolicy } from './policy.ts';
  *   FAILED, RETRY_CLAIMED -> DEAD_LETTER                        no retry left, or not retryable
  *   INGESTED, QUEUED, FAILED, RETRY_CLAIMED, REPLAYED -> DEAD_LETTER   past the deadline
  *   waiting -> CANCELLED;  CLAIMED, PROCESSING -> (cancel requested) -> CANCELLED
+ *   waiting but QUEUED -> (rescheduled)                         another priority or due time, the same status
  *   DEAD_LETTER, CANCELLED -> REPLAYED                          a new round; never once it is discarded
  */
 export interface TaskState {
@@ -130,6 +131,9 @@ export function evolve(state: TaskState | undefined, recorded: Recorded): TaskSt
       return carried(recorded as Recorded<EventOf<'CARRIED'>>);
     case 'DISCARDED':
       moved.discarded = true;
+      return moved;
+    case 'RESCHEDULED':
+      moved.dueAt = event.data.dueAt ?? undefined;
       return moved;
     case 'INGESTED':
     case 'REJECTED':
@@ -272,6 +276,7 @@ export function payloadIn(event: TaskEvent): Json | undefined {
     case 'RETRY_CLAIMED':
     case 'DEAD_LETTER':
     case 'DISCARDED':
+    case 'RESCHEDULED':
     case 'CANCEL_REQUESTED':
     case 'CANCELLED':
       return undefined;

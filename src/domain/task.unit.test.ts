@@ -14,6 +14,7 @@ import {
   reject,
   replay,
   requestCancel,
+  reschedule,
   start,
   TASK_ID,
 } from '../../test/support/life.ts';
@@ -85,6 +86,15 @@ describe('the state after', () => {
 
   test('a lost lease is counted among the facts of the round', () => {
     expect(given(ingest(), ...running, lose()).state?.facts.lost).toBe(1);
+  });
+
+  test('a reschedule is due when it says, or at once, and queues with its priority', () => {
+    const later = given(ingest(), reschedule({ runAt: NOW + 60_000 }));
+    expect(later.state).toMatchObject({ status: 'INGESTED', priority: 1, dueAt: NOW + 60_000 });
+    const retried = given(ingest(), ...running, fail(), reschedule({ priority: 4, runAt: null }), queue());
+    expect(retried.events.at(-2)?.event).toMatchObject({ from: 'FAILED', data: { dueAt: null } });
+    expect(retried.state).toMatchObject({ status: 'QUEUED', priority: 4, dueAt: undefined });
+    expect(given(ingest({ runAt: NOW + 9 }), reschedule()).state).toMatchObject({ dueAt: NOW + 9 });
   });
 
   test('a cancellation of a running task leaves its status until the worker has seen it', () => {

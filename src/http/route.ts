@@ -26,7 +26,7 @@ export interface RouteInput<P, Q> {
 
 /** A route behind an API key. The schemas are what the OpenAPI document shows; path and query are checked against theirs. */
 export interface Route<P, Q> {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly url: string;
   readonly scope: Scope;
   readonly tag: string;

@@ -14,6 +14,7 @@ import { publicRoutes } from './routes/health.ts';
 import { metricsRoutes } from './routes/metrics.ts';
 import { queueRoutes } from './routes/queues.ts';
 import { submitRoutes } from './routes/submit.ts';
+import { taskCommandRoutes } from './routes/task-commands.ts';
 import { taskRoutes } from './routes/tasks.ts';
 import { typeRoutes } from './routes/types.ts';
 import { createUnknownRoute } from './unknown-route.ts';
@@ -80,6 +81,7 @@ export async function createHttpServer(parts: HttpParts): Promise<HttpServer> {
     metricsRoutes(api, parts);
     submitRoutes(api, parts);
     taskRoutes(api, parts);
+    taskCommandRoutes(api, parts);
     queueRoutes(api, parts);
     typeRoutes(api, parts);
     adminRoutes(api, parts);

@@ -10,7 +10,12 @@ const LAG_PAUSES_MS = [2, 5, 10, 20];
 /** Of these a task has one at most, so the last is all. */
 const UNIQUE: ReadonlySet<EventKind> = new Set(['INGESTED', 'REJECTED']);
 /** They change no status, so that the chain of statuses does not show when one is missing. */
-const STATUSLESS: ReadonlySet<EventKind> = new Set(['CANCEL_REQUESTED', 'CARRIED', 'DISCARDED']);
+const STATUSLESS: ReadonlySet<EventKind> = new Set([
+  'CANCEL_REQUESTED',
+  'CARRIED',
+  'DISCARDED',
+  'RESCHEDULED',
+]);
 
 export interface TaskReader {
   readonly readTask: (tenant: string, taskId: string, atLeastSeq?: number) => Promise<Recorded[]>;

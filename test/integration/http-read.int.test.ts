@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createProjector } from '../../projections/engine/projector.ts';
 import { projections } from '../../projections/projections.ts';
+import { execute } from '../../src/log/handle.ts';
 import { silentLogger } from '../../src/observe/log.ts';
 import type { Service } from '../../src/platform/service.ts';
 import { createQuery } from '../../src/query/postgres-query.ts';
@@ -68,6 +70,47 @@ describe('read your writes', () => {
     const { body } = await get(`/v1/tasks/${id}/events?wait=${cancelled.body.seq}`);
     expect(body.events.map(({ kind }: { kind: string }) => kind)).toEqual(['INGESTED', 'CANCELLED']);
     expect(body.events[1]).toMatchObject({ data: { reason: 'why not' }, actor: { kind: 'key' } });
+  });
+});
+
+describe('a waiting task', () => {
+  const patch = (id: string, body: object, key = acme) =>
+    call(api.http, 'PATCH', `/v1/tasks/${id}`, { key, body });
+
+  test('gets another priority and due time, as an event, in its row and in the counts', async () => {
+    const { id } = await submit({ type: 'moved', priority: 3, delayMs: 60_000 });
+    const runAt = new Date(Date.now() + 120_000).toISOString();
+    const moved = await patch(id, { priority: 1, runAt });
+    expect(moved).toMatchObject({ status: 200, body: { id, status: 'INGESTED', priority: 1, dueAt: runAt } });
+    const { seq } = moved.body;
+    expect((await get(`/v1/tasks/${id}?wait=${seq}`)).body.task).toMatchObject({ priority: 1, dueAt: runAt });
+    expect((await get(`/v1/tasks/${id}/events`)).body.events[1]).toMatchObject({
+      kind: 'RESCHEDULED',
+      actor: { kind: 'key' },
+      data: { fromPriority: 3 },
+    });
+    expect((await get('/v1/queues?type=moved')).body.queues[0].priorities).toEqual([
+      { priority: 1, counts: { INGESTED: 1 } },
+    ]);
+    expect((await patch(id, { runAt: null })).body.dueAt).toBeNull();
+  });
+
+  test("keeps its place when the wish is another tenant's, makes no sense, or comes too late", async () => {
+    const { id } = await submit({ type: 'moved' });
+    expect((await patch(id, { priority: 1 }, zeta)).body.error.code).toBe('task_not_found');
+    expect((await patch(id, {})).body.error.code).toBe('request_invalid');
+    expect((await patch(id, { priority: 9 })).body.error).toMatchObject({ field: 'priority' });
+    expect((await patch(id, { runAt: 'tomorrow' })).body.error.code).toBe('run_at_invalid');
+    expect((await patch(id, { runAt: null, delayMs: 5 })).body.error.field).toBe('delayMs');
+    await execute(api.log, { tenant: 'acme', taskId: id }, () => ({
+      kind: 'queue',
+      eventId: randomUUID(),
+      at: Date.now(),
+      actor: { kind: 'dispatcher', id: 'd1' },
+      inlinePayload: true,
+    }));
+    const late = await patch(id, { priority: 1 });
+    expect(late).toMatchObject({ status: 409, body: { error: { code: 'task_handed_out' } } });
   });
 });
 

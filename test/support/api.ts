@@ -102,7 +102,7 @@ export interface CallOptions {
 /** Calls a route without a socket. */
 export async function call(
   http: HttpServer,
-  method: 'GET' | 'POST' | 'PUT' | 'DELETE',
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE',
   url: string,
   { key, headers = {}, body }: CallOptions = {},
 ) {

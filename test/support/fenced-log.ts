@@ -98,6 +98,10 @@ export class FencedLog {
     this.do(taskId, user, { kind: 'request_cancel' });
   }
 
+  reschedule(taskId: string, over: { priority?: 1 | 2 | 3 | 4; runAt?: number | null }): void {
+    this.do(taskId, user, { kind: 'reschedule', ...over });
+  }
+
   replay(taskId: string): void {
     this.do(taskId, user, { kind: 'replay' });
   }

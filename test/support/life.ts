@@ -93,6 +93,12 @@ export const discard = (): CommandOf<'discard'> => ({
   kind: 'discard',
   reason: 'the clip is gone',
 });
+export const reschedule = (over: Overrides<'reschedule'> = {}): CommandOf<'reschedule'> => ({
+  ...meta(user),
+  kind: 'reschedule',
+  priority: 1,
+  ...over,
+});
 export const carry = (): CommandOf<'carry'> => ({ ...meta(dispatcher), kind: 'carry' });
 
 /** What became of a command, in one word: the kind of its event, or the code of its refusal. */

@@ -17,6 +17,7 @@ import {
   reject,
   replay,
   requestCancel,
+  reschedule,
   start,
   worker,
 } from './life.ts';
@@ -78,6 +79,7 @@ function draw(task: number, state: TaskState | undefined, dice: () => number): C
     () => deadLetter(),
     () => replay(dice() < 0.5 ? { payload: { edited: state.seq } } : {}),
     () => carry(),
+    () => reschedule(dice() < 0.5 ? { priority: 3, runAt: NOW + 6_000_000 } : { priority: 1, runAt: null }),
     () => (dice() < 0.3 ? discard() : replay()),
     () => (dice() < 0.2 ? requestCancel() : cancel(worker(holder))),
   ];

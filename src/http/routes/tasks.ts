@@ -1,16 +1,14 @@
-import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { TaskledgerError } from '../../domain/errors.ts';
 import { StatusSchema } from '../../domain/events.ts';
 import { NameSchema, TaskIdSchema } from '../../domain/names.ts';
 import { parseInstant } from '../../intake/instants.ts';
-import { execute } from '../../log/handle.ts';
-import { actorOf, readableTenant, writableTenant } from '../auth.ts';
+import { readableTenant } from '../auth.ts';
 import { checkStorable } from '../body-text.ts';
 import type { HttpParts } from '../parts.ts';
 import { pageParameters, read, waitParameter } from '../reading.ts';
-import { addRoute, parse } from '../route.ts';
+import { addRoute } from '../route.ts';
 import { EventListSchema, TaskAnswerSchema, TaskListSchema } from '../schemas.ts';
 
 const TaskParams = z.strictObject({ id: TaskIdSchema });
@@ -23,15 +21,7 @@ const READ_ERRORS = [
 ] as const;
 const instantParameter = z.union([z.coerce.number().int(), z.string()]).optional();
 
-const CancelBody = z.strictObject({ reason: z.string().max(1_000).optional() });
-const Moved = z.object({
-  id: TaskIdSchema,
-  event: z.enum(['CANCELLED', 'CANCEL_REQUESTED']),
-  status: StatusSchema,
-  seq: z.int(),
-});
-
-export function taskRoutes(app: FastifyInstance, { query, registry, log, clock }: HttpParts): void {
+export function taskRoutes(app: FastifyInstance, { query, registry }: HttpParts): void {
   addRoute(app, {
     method: 'GET',
     url: '/v1/tasks/:id',
@@ -110,55 +100,6 @@ export function taskRoutes(app: FastifyInstance, { query, registry, log, clock }
       return { position, events: value.items, nextCursor: value.nextCursor };
     },
   });
-
-  addRoute(app, {
-    method: 'POST',
-    url: '/v1/tasks/:id/cancel',
-    scope: 'submit',
-    tag: 'tasks',
-    summary: 'Cancel a task',
-    description:
-      'A waiting task is cancelled at once. A running one gets CANCEL_REQUESTED: its worker aborts the attempt and confirms with CANCELLED.',
-    params: TaskParams,
-    query: z.strictObject(tenantParameter),
-    body: CancelBody.optional(),
-    responses: { 200: Moved },
-    errors: [
-      'tenant_forbidden',
-      'tenant_unknown',
-      'task_not_found',
-      'task_terminal',
-      'cancel_pending',
-      'append_conflict',
-      'log_unavailable',
-    ],
-    async handler({ identity, params: { id }, query: { tenant }, body, request, reply }) {
-      const of = writableTenant(identity, tenant, registry.tenants);
-      const { reason } = parse(CancelBody, body ?? {});
-      if (reason !== undefined) checkStorable(reason, 'reason');
-      const { traceparent } = request.headers;
-      const result = await execute(log, { tenant: of, taskId: id }, () => ({
-        kind: 'request_cancel',
-        eventId: randomUUID(),
-        at: clock.now(),
-        actor: actorOf(identity),
-        reason,
-        ...(typeof traceparent === 'string' && traceparent.length <= 100 ? { trace: traceparent } : {}),
-      }));
-      if (!result.ok) throw result.error.code === 'task_missing' ? await whyMissing(of, id) : result.error;
-      const { event, seq, state } = result.value;
-      reply.header('taskledger-position', seq);
-      return { id, event: event.kind, status: state.status, seq };
-    },
-  });
-
-  /** A task that the hot window has forgotten has ended; the read model may still know how. */
-  async function whyMissing(tenant: string, taskId: string): Promise<TaskledgerError> {
-    const { value } = await query.task(tenant, taskId);
-    return value === undefined
-      ? new TaskledgerError('task_not_found', { taskId })
-      : new TaskledgerError('task_terminal', { taskId, status: value.status });
-  }
 }
 
 function instantOf(field: string, value: string | number | undefined): number | undefined {

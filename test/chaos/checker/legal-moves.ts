@@ -21,5 +21,6 @@ export const LEGAL_FROM: Readonly<Record<EventKind, readonly (Status | null)[]>>
   CANCEL_REQUESTED: RUNNING,
   CANCELLED: [...WAITING, ...RUNNING],
   DISCARDED: ['DEAD_LETTER'],
+  RESCHEDULED: ['INGESTED', 'FAILED', 'RETRY_CLAIMED', 'REPLAYED'],
   CARRIED: [...WAITING, ...RUNNING],
 };

@@ -52,6 +52,7 @@ function command(kind: Step, taskId: string, state: TaskState | undefined): Comm
     case 'request_cancel':
     case 'cancel':
     case 'replay':
+    case 'reschedule':
     case 'carry':
       return { ...meta, kind };
     default:
