@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { createProjector } from '../projections/engine/projector.ts';
+import { createRebuilder } from '../projections/engine/rebuild/rebuilder.ts';
 import { projections } from '../projections/projections.ts';
 import { createDispatcher } from './dispatch/dispatcher.ts';
 import { TaskledgerError } from './domain/errors.ts';
@@ -127,8 +128,20 @@ function projectorRole({ config, nc, names, logger }: Parts): Service {
     'taskledger projector',
   );
   const projector = createProjector({ nc, names, config, pool, projections: projections(config), logger });
-  return serviceGroup('projector', [poolOf(pool), whenMigrated(projector, config, logger)]);
+  const longPool = createPool({ ...config, databaseTimeoutMs: LONG_WORK_MS }, 'taskledger rebuilder');
+  const rebuilder = createRebuilder({
+    nc,
+    names,
+    pool: longPool,
+    projections: () => projections(config),
+    logger,
+  });
+  const writers = serviceGroup('projector', [projector, rebuilder]);
+  return serviceGroup('projector', [poolOf(pool), poolOf(longPool), whenMigrated(writers, config, logger)]);
 }
+
+/** Building an index or comparing a table of many millions of rows. */
+const LONG_WORK_MS = 4 * 3_600_000;
 
 const poolOf = (pool: { end(): Promise<void> }): Service => {
   let ended: Promise<void> | undefined;

@@ -1,13 +1,15 @@
-import type { Projection } from '../engine/projection.ts';
+import type { ReadModel } from '../engine/projection.ts';
 import { type AuditRow, apply } from './apply.ts';
 import { dayOf, Partitions } from './partitions.ts';
 import { write } from './sql.ts';
 
 /** Every event, for `auditDays` days by the log's clock. */
-export function auditProjection({ auditDays }: { readonly auditDays: number }): Projection<AuditRow[]> {
+export function auditProjection({ auditDays }: { readonly auditDays: number }): ReadModel<AuditRow[]> {
   const partitions = new Partitions(auditDays);
   return {
     name: 'audit',
+    // HISTORY keeps its own time of storing, a moment after that of TASKS.
+    tables: [{ name: 'audit', key: ['seq'], incomparable: ['stored_at'], seq: 'seq' }],
     apply,
     prepare: (client, rows) =>
       partitions.ensure(client, new Set(rows.map(({ storedAt }) => dayOf(storedAt)))),

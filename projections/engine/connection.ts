@@ -1,4 +1,4 @@
-import type pg from 'pg';
+import pg from 'pg';
 import { TaskledgerError } from '../../src/domain/errors.ts';
 import type { Logger } from '../../src/observe/log.ts';
 import { postgresReason } from '../../src/platform/postgres.ts';
@@ -30,14 +30,26 @@ export class Connection {
   readonly #logger: Logger;
   readonly #stopping: AbortSignal;
   readonly #lag: () => number;
+  readonly #session: string;
   #client: pg.PoolClient | undefined;
   #outage: Outage | undefined;
 
-  constructor(parts: { pool: pg.Pool; logger: Logger; stopping: AbortSignal; lag: () => number }) {
+  /** `schema`: the only one in which tables are looked for; without it, the database's own search path. */
+  constructor(parts: {
+    pool: pg.Pool;
+    logger: Logger;
+    stopping: AbortSignal;
+    lag: () => number;
+    schema?: string;
+  }) {
     this.#pool = parts.pool;
     this.#logger = parts.logger;
     this.#stopping = parts.stopping;
     this.#lag = parts.lag;
+    this.#session =
+      parts.schema === undefined
+        ? SESSION
+        : `${SESSION}; set search_path = ${pg.escapeIdentifier(parts.schema)}`;
   }
 
   outage(): Outage | undefined {
@@ -74,7 +86,7 @@ export class Connection {
     if (this.#client !== undefined) return this.#client;
     const client = await this.#pool.connect();
     try {
-      await client.query(SESSION);
+      await client.query(this.#session);
     } catch (error) {
       client.release(true);
       throw error;

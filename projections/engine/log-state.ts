@@ -1,5 +1,6 @@
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/transport-node';
+import { type History, openHistory } from '../../src/log/history.ts';
 import type { Names } from '../../src/log/subjects.ts';
 
 /** What the log is right now. */
@@ -34,12 +35,30 @@ export class LogInspector {
 
   /** The TASKS sequence of the last event in HISTORY, 0 when it has none. */
   async historyEnd(): Promise<number> {
-    const jsm = await this.#manager();
-    const stream = this.#names.streams.history;
-    const { state } = await jsm.streams.info(stream);
-    if (state.messages === 0) return 0;
-    const last = await jsm.streams.getMessage(stream, { seq: state.last_seq });
-    return Number(last?.header?.get('Nats-Stream-Source').split(' ')[1] ?? 0);
+    return (await (await this.#history()).bounds())?.last.sourceSeq ?? 0;
+  }
+
+  /** Where HISTORY has the first event that is not before this one of TASKS. */
+  async historySeqOf(seq: number): Promise<number> {
+    return (await (await this.#history()).find(({ sourceSeq }) => sourceSeq >= seq))?.seq ?? 1;
+  }
+
+  /** The first sequence that TASKS and HISTORY together have no gap after. */
+  async firstKept(): Promise<number> {
+    const { firstSeq } = await this.state();
+    const bounds = await (await this.#history()).bounds();
+    if (bounds === undefined || bounds.last.sourceSeq < firstSeq - 1) return firstSeq;
+    return Math.min(firstSeq, bounds.first.sourceSeq);
+  }
+
+  /** The last event that was stored at or before an instant (ms since 1970); 0 when there is none. */
+  async lastSeqAt(at: number): Promise<number> {
+    const after = await (await this.#history()).find(({ storedAt }) => storedAt > at);
+    return after === undefined ? (await this.state()).lastSeq : after.sourceSeq - 1;
+  }
+
+  async #history(): Promise<History> {
+    return openHistory(await this.#manager(), this.#names);
   }
 
   #manager(): Promise<JetStreamManager> {

@@ -13,6 +13,7 @@ const RATE_WEIGHT = 0.05;
 export class Positions {
   readonly #nc: NatsConnection;
   readonly #names: Names;
+  readonly #announced: boolean;
   readonly #seqs: Map<string, number>;
   #waiters: {
     readonly seq: number;
@@ -25,9 +26,16 @@ export class Positions {
   #rate = 0;
   #lastCommitAt = performance.now();
 
-  constructor(parts: { nc: NatsConnection; names: Names; projections: readonly Projection[] }) {
+  /** `announced: false` for tables that nobody reads yet. */
+  constructor(parts: {
+    nc: NatsConnection;
+    names: Names;
+    projections: readonly Projection[];
+    announced?: boolean;
+  }) {
     this.#nc = parts.nc;
     this.#names = parts.names;
+    this.#announced = parts.announced ?? true;
     this.#seqs = new Map(parts.projections.map(({ name }) => [name, 0]));
   }
 
@@ -57,7 +65,8 @@ export class Positions {
     const announcement = JSON.stringify({ position: seq, at: Date.now() });
     for (const name of projections) {
       this.#seqs.set(name, seq);
-      if (!this.#nc.isClosed()) this.#nc.publish(this.#names.projectionPosition(name), announcement);
+      if (this.#announced && !this.#nc.isClosed())
+        this.#nc.publish(this.#names.projectionPosition(name), announcement);
     }
     this.#wake();
   }

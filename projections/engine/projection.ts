@@ -18,6 +18,24 @@ export interface Projection<Changes = unknown> {
   maintain?(client: pg.ClientBase, now: number): Promise<void>;
 }
 
+/** A table of a read model, as a rebuild moves it and a verification compares it. */
+export interface Table {
+  readonly name: string;
+  /** The columns that tell its rows apart. */
+  readonly key: readonly string[];
+  /** Columns that depend on where or when an event was read: not compared. */
+  readonly incomparable?: readonly string[];
+  /** SQL condition of the rows that say something: others may be there or not. */
+  readonly meaningful?: string;
+  /** Column with the sequence of the last event that a row reflects. */
+  readonly seq?: string;
+}
+
+/** A projection whose rows are tables of its own, and of nobody else. Its SQL names them without a schema. */
+export interface ReadModel<Changes = unknown> extends Projection<Changes> {
+  readonly tables: readonly Table[];
+}
+
 /** How far one projection has come. The projector owns it; `seq` moves only when a transaction has committed. */
 export interface Progress {
   readonly projection: Projection;

@@ -9,9 +9,10 @@ import { beginCheckpoints, type Checkpoint, loadCheckpoints, Superseded } from '
 import { Committer } from './committer.ts';
 import { Connection, pause } from './connection.ts';
 import { LogInspector, type LogState } from './log-state.ts';
+import { planStretch } from './plan.ts';
 import { Positions } from './positions.ts';
 import type { Progress, Projection } from './projection.ts';
-import { Stretch, type StretchPlan } from './stretch.ts';
+import { Stretch } from './stretch.ts';
 
 /**
  * Moves of a projector:
@@ -160,7 +161,8 @@ class LogProjector implements Projector {
       return;
     }
     this.#enter('leading');
-    const plan = await this.#plan(log, progress);
+    const fromSeq = Math.min(...progress.map(({ seq }) => seq)) + 1;
+    const plan = await planStretch({ inspector: this.#inspector, logger: this.#logger }, log, fromSeq);
     this.#stretch = new Stretch(
       {
         ...this.#parts,
@@ -215,20 +217,6 @@ class LogProjector implements Projector {
     return this.#parts.projections
       .filter(({ name }) => !this.#stopped.has(name))
       .map((projection) => ({ projection, seq: this.#positions.of(projection.name) }));
-  }
-
-  /** Where to read on: TASKS; HISTORY when the hot window no longer has what comes next. */
-  async #plan(log: LogState, progress: readonly Progress[]): Promise<StretchPlan> {
-    const fromSeq = Math.min(...progress.map(({ seq }) => seq)) + 1;
-    if (fromSeq >= log.firstSeq) return { stream: 'tasks', fromSeq };
-    const historyEnd = await this.#inspector.historyEnd();
-    const facts = { alarm: 'hot_window', position: fromSeq - 1, firstSeq: log.firstSeq, historyEnd };
-    if (historyEnd >= fromSeq) {
-      this.#logger.warn(facts, 'the hot window has moved on; reading HISTORY');
-      return { stream: 'history', fromSeq, untilSeq: historyEnd };
-    }
-    this.#logger.error(facts, 'events are gone from TASKS and HISTORY; going on without them');
-    return { stream: 'tasks', fromSeq: log.firstSeq };
   }
 
   /** Housekeeping that fails is tried again an hour later; it never holds up the events. */

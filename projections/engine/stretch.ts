@@ -15,7 +15,9 @@ import type { Progress } from './projection.ts';
 export interface StretchPlan {
   readonly stream: 'tasks' | 'history';
   readonly fromSeq: number;
-  /** Where it is over; without it, it goes on until something asks for a fresh look. */
+  /** Sequence of HISTORY where `fromSeq` lies. */
+  readonly historyFrom?: number;
+  /** The last event to apply; without it, it goes on until something asks for a fresh look. */
   readonly untilSeq?: number;
 }
 
@@ -29,11 +31,12 @@ export interface StretchParts {
   readonly positions: Positions;
   /** Called before a batch, now and then; must not throw for anything but an end. */
   readonly maintain: () => Promise<void>;
+  /** Of the events in one transaction, roughly. */
+  readonly maxBatchBytes?: number;
 }
 
 /** Small, so that large payloads are noticed before many of them are in memory. */
 const READ_BATCH = 500;
-/** Of the events in one transaction, roughly. */
 const MAX_BATCH_BYTES = 8 * 1_048_576;
 /** After a quiet time the first event waits only so long for company: read-your-writes is quick when nothing else happens. */
 const SETTLE_MS = 4;
@@ -60,17 +63,27 @@ export class Stretch {
     this.#log = run.log;
     this.#progress = run.progress;
     this.#previous = run.plan.fromSeq - 1;
-    this.#inbox = new Inbox({ maxEvents: parts.config.projectorBatchEvents, maxBytes: MAX_BATCH_BYTES });
+    this.#inbox = new Inbox({
+      maxEvents: parts.config.projectorBatchEvents,
+      maxBytes: parts.maxBatchBytes ?? MAX_BATCH_BYTES,
+    });
   }
 
   /** Returns at the plan's end, after `end()`, or when the log needs a fresh look; throws what the committer throws. */
   async run(): Promise<void> {
     const { nc, names, logger, config } = this.#parts;
-    const { stream, fromSeq } = this.#plan;
+    const { stream, fromSeq, historyFrom } = this.#plan;
     const maxBatch = Math.min(READ_BATCH, config.projectorBatchEvents);
     const reader = createLogReader(
       { nc, names, logger },
-      { stream, fromSeq, maxBatch, gatherMs: 0, onBatch: (batch) => this.#receive(batch) },
+      {
+        stream,
+        fromSeq,
+        ...(historyFrom === undefined ? {} : { historyFrom }),
+        maxBatch,
+        gatherMs: 0,
+        onBatch: (batch) => this.#receive(batch),
+      },
     );
     const checks = setInterval(() => void this.#checkLog(), CHECK_LOG_MS);
     try {
@@ -112,7 +125,10 @@ export class Stretch {
     }
   }
 
-  async #receive(batch: LogBatch): Promise<void> {
+  async #receive(read: LogBatch): Promise<void> {
+    const { untilSeq } = this.#plan;
+    if (untilSeq !== undefined && this.#previous >= untilSeq) return;
+    const batch = untilSeq === undefined ? read : upTo(read, untilSeq);
     for (const hole of holesIn(batch, this.#previous)) {
       if (!(await this.#mayPass(hole))) return this.end();
     }
@@ -148,4 +164,14 @@ export class Stretch {
     const committed = Math.max(...this.#progress.map(({ seq }) => seq));
     if (state.logId !== this.#log.logId || state.lastSeq < committed) this.end();
   }
+}
+
+/** Without the events after `seq`. */
+function upTo(batch: LogBatch, seq: number): LogBatch {
+  if (batch.lastSeq <= seq) return batch;
+  return {
+    events: batch.events.filter((recorded) => recorded.seq <= seq),
+    unreadable: batch.unreadable.filter((each) => each.seq <= seq),
+    lastSeq: seq,
+  };
 }

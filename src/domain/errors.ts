@@ -321,6 +321,48 @@ export const catalogue = {
     'Read model {projection} reflects sequence {position} of a log created {expected}, but the log now ends at {lastSeq} and was created {actual}: it was lost or replaced',
     'Restore the log; or, to accept the one that is there, empty the read model and delete its row in projection_checkpoint.',
   ),
+  projection_unknown: entry(
+    404,
+    false,
+    'There is no read model {projection}',
+    'See GET /v1/projections for those that there are.',
+  ),
+  projection_job_not_found: entry(
+    404,
+    false,
+    'There is no projection job {jobId}',
+    'See GET /v1/projections.',
+  ),
+  projection_job_active: entry(
+    409,
+    false,
+    'Job {jobId} is {state} on schema {schema}',
+    'Wait for it; or stop it, and resume or discard it.',
+  ),
+  projection_job_ended: entry(
+    409,
+    false,
+    'Job {jobId} is {state}: it cannot be {wish}',
+    'Stop a waiting or running job; resume or discard a stopped one.',
+  ),
+  history_incomplete: entry(
+    409,
+    false,
+    'The streams hold events from sequence {firstSeq} on only: what rows say of earlier ones would be lost',
+    'Verify, build into a schema of its own, or accept the loss (acceptLoss, --accept-loss).',
+  ),
+  schema_in_use: entry(
+    409,
+    false,
+    'Schema {schema} exists already and was not made by this job',
+    'Choose another name, or drop the schema.',
+  ),
+  log_replaced: entry(
+    500,
+    false,
+    'Schema {schema} was begun from another log than the one that is there now',
+    'Discard the job and start it again.',
+  ),
   append_conflict: entry(
     409,
     true,

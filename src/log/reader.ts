@@ -5,6 +5,7 @@ import { TaskledgerError } from '../domain/errors.ts';
 import type { Recorded } from '../domain/events.ts';
 import type { Logger } from '../observe/log.ts';
 import type { LogBatch, LogReader, ReaderOptions } from './event-log.ts';
+import { sourceSeqIn } from './history.ts';
 import { type Delivered, OrderedPull } from './ordered-pull.ts';
 import type { Names } from './subjects.ts';
 
@@ -15,7 +16,11 @@ export interface ReaderParts {
 }
 
 /** `stream`: HISTORY gives every event since the beginning, with the sequence it has in TASKS; it is a moment behind. */
-export type LogReaderOptions = ReaderOptions & { readonly stream?: 'tasks' | 'history' };
+export type LogReaderOptions = ReaderOptions & {
+  readonly stream?: 'tasks' | 'history';
+  /** Sequence of HISTORY to begin at, when it is known; else it is read from its beginning. */
+  readonly historyFrom?: number;
+};
 
 const FIRST_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 2_000;
@@ -63,8 +68,7 @@ class Reader implements LogReader {
     this.#stream = history ? parts.names.streams.history : parts.names.streams.tasks;
     this.name = `reader of ${this.#stream}`;
     this.#position = Math.max(0, options.fromSeq - 1);
-    // Where a sequence of TASKS lies in HISTORY is not known: it is read from its beginning.
-    this.#received = history ? 0 : this.#position;
+    this.#received = history ? (options.historyFrom ?? 1) - 1 : this.#position;
   }
 
   async start(): Promise<void> {
@@ -220,10 +224,9 @@ function batchOf(taken: readonly Delivered[], options: LogReaderOptions): LogBat
   return lastSeq === 0 ? undefined : { events, unreadable, lastSeq };
 }
 
-/** `Nats-Stream-Source: <stream> <sequence> ...` */
 function sourceSeqOf({ message, seq }: Delivered): number {
-  const source = Number(message.headers?.get('Nats-Stream-Source').split(' ')[1]);
-  if (Number.isInteger(source) && source > 0) return source;
+  const source = sourceSeqIn(message.headers);
+  if (source !== undefined) return source;
   throw new TaskledgerError('event_unreadable', { seq, reason: 'HISTORY names no sequence of TASKS' });
 }
 

@@ -27,6 +27,7 @@ interface MigrateLogger {
 /**
  * Brings the database up to date: forward only, in the order of the files' numbers, one transaction a file.
  *
+ * `schema`: makes the tables there, and looks nowhere else; it must exist. Migrations therefore name no schema.
  * Safe to call from several processes at once: an advisory lock lets one work while the others wait and then find
  * nothing to do. Given a URL, a database that does not exist is created.
  * Throws `migration_changed` when an applied file is no longer the same, `migration_failed` when one fails (nothing of
@@ -34,13 +35,14 @@ interface MigrateLogger {
  */
 export async function migrate(
   database: string | pg.Pool,
-  { dir = MIGRATIONS_DIR, logger }: { dir?: string; logger: MigrateLogger },
+  { dir = MIGRATIONS_DIR, logger, schema }: { dir?: string; logger: MigrateLogger; schema?: string },
 ): Promise<{ applied: string[] }> {
   const files = await readMigrations(dir);
   const client = await connect(database, logger);
   // Its own connection, not one of a pool: pools limit how long a statement may take, and a migration may take longer.
   try {
     await client.query('select pg_advisory_lock($1)', [ADVISORY_LOCK]);
+    if (schema !== undefined) await client.query(`set search_path = ${client.escapeIdentifier(schema)}`);
     return { applied: await applyAll(client, files, logger) };
   } finally {
     await client.end().catch(() => undefined);

@@ -42,8 +42,8 @@ export const alarmsOf = ({ lines }: { lines: readonly LogLine[] }): unknown[] =>
 /** An empty, migrated database and a pool on it. */
 export interface ModelDatabase extends TestDatabase {
   readonly pool: pg.Pool;
-  /** One row a table, such as `{ tasks: <hash> }`: equal when all rows are. */
-  hashes(): Promise<Record<string, string>>;
+  /** One row a table, such as `{ tasks: <hash> }`: equal when all rows are. `schema`: public unless it is said. */
+  hashes(schema?: string): Promise<Record<string, string>>;
   close(): Promise<void>;
 }
 
@@ -54,8 +54,8 @@ export async function openModelDatabase(fileUrl: string): Promise<ModelDatabase>
   return {
     ...database,
     pool,
-    async hashes() {
-      const { rows } = await pool.query<Record<string, string>>(HASHES);
+    async hashes(schema = 'public') {
+      const { rows } = await pool.query<Record<string, string>>(hashesSql(schema));
       return rows[0] ?? {};
     },
     async close() {
@@ -65,10 +65,11 @@ export async function openModelDatabase(fileUrl: string): Promise<ModelDatabase>
   };
 }
 
-const HASHES = `select
-  (select md5(string_agg(t::text, '|' order by id, tenant)) from tasks t) as tasks,
-  (select md5(string_agg(a::text, '|' order by seq)) from audit a) as audit,
-  (select md5(string_agg(q::text, '|' order by tenant, type, priority, status)) from queues q where count <> 0) as queues`;
+const hashesSql = (schema: string): string => `select
+  (select md5(string_agg(t::text, '|' order by id, tenant)) from ${schema}.tasks t) as tasks,
+  (select md5(string_agg(a::text, '|' order by seq)) from ${schema}.audit a) as audit,
+  (select md5(string_agg(q::text, '|' order by tenant, type, priority, status))
+   from ${schema}.queues q where count <> 0) as queues`;
 
 /** A log of its own on the shared NATS server, for projectors to read. */
 export interface LogGround {

@@ -1,0 +1,176 @@
+import { randomUUID } from 'node:crypto';
+import type { NatsConnection } from '@nats-io/transport-node';
+import type pg from 'pg';
+import { TaskledgerError } from '../../../src/domain/errors.ts';
+import type { Names } from '../../../src/log/subjects.ts';
+import { readModelUnavailable } from '../../../src/platform/postgres.ts';
+import { LogInspector } from '../log-state.ts';
+import type { Job, JobKind } from './job.ts';
+import { activeJobOn, discardJob, insertJob, jobById, newestJobs, resumeJob, stopJob } from './job-table.ts';
+
+export interface ProjectionStatus {
+  readonly name: string;
+  /** Sequence that it reflects. */
+  readonly position: number;
+  /** Events of the log that it does not reflect yet. */
+  readonly lag: number;
+  /** When it moved last. */
+  readonly movedAt: string;
+  /** Events that it could not digest. */
+  readonly poisoned: number;
+}
+
+export interface ProjectionsStatus {
+  readonly log: { readonly firstSeq: number; readonly lastSeq: number };
+  /** From here on the streams have every event: what rebuilding starts from. */
+  readonly keptFromSeq: number;
+  readonly projections: readonly ProjectionStatus[];
+  /** The newest first. */
+  readonly jobs: readonly Job[];
+}
+
+/** Where operators ask for work on the read models. Throws `read_model_unavailable`, `log_unavailable` and what each says. */
+export interface ProjectionDesk {
+  status(): Promise<ProjectionsStatus>;
+  /** Throws `projection_job_not_found`. */
+  job(id: string): Promise<Job>;
+  /** `name`: one of them, or `all`. Throws `projection_unknown`, `projection_job_active`, `history_incomplete`. */
+  rebuild(name: string, wish: { acceptLoss: boolean; by: string }): Promise<Job>;
+  verify(name: string, wish: { by: string }): Promise<Job>;
+  /** Tables as of a point, in a schema that does not exist yet. */
+  build(wish: { schema: string; until: PointInLog; by: string }): Promise<Job>;
+  /** Throw `projection_job_ended` when the job is not in a state for it. */
+  stop(id: string): Promise<Job>;
+  resume(id: string): Promise<Job>;
+  discard(id: string): Promise<Job>;
+}
+
+/** Up to which event: a sequence, or what was stored by an instant (ms since 1970). */
+export type PointInLog = { readonly seq: number } | { readonly at: number };
+
+export interface DeskParts {
+  readonly pool: pg.Pool;
+  readonly nc: NatsConnection;
+  readonly names: Names;
+  readonly projections: readonly string[];
+}
+
+const JOBS_SHOWN = 20;
+
+export function createProjectionDesk({ pool, nc, names, projections }: DeskParts): ProjectionDesk {
+  const inspector = new LogInspector({ nc, names });
+
+  const ofPostgres = async <T>(ask: () => Promise<T>): Promise<T> => {
+    try {
+      return await ask();
+    } catch (error) {
+      throw readModelUnavailable(error);
+    }
+  };
+  const ofLog = async <T>(ask: () => Promise<T>): Promise<T> => {
+    try {
+      return await ask();
+    } catch (cause) {
+      throw new TaskledgerError('log_unavailable', { reason: (cause as Error).message }, { cause });
+    }
+  };
+
+  const chosen = (name: string): readonly string[] => {
+    if (name === 'all') return projections;
+    if (!projections.includes(name)) throw new TaskledgerError('projection_unknown', { projection: name });
+    return [name];
+  };
+
+  const ask = async (request: {
+    kind: JobKind;
+    projections: readonly string[];
+    schema: string;
+    untilSeq: number | null;
+    by: string;
+  }): Promise<Job> => {
+    const { by, schema } = request;
+    const job = await ofPostgres(() => insertJob(pool, { ...request, id: randomUUID(), requestedBy: by }));
+    if (job !== undefined) return job;
+    const active = await ofPostgres(() => activeJobOn(pool, schema));
+    const { id: jobId = '', state = 'ended' } = active ?? {};
+    throw new TaskledgerError('projection_job_active', { jobId, state, schema });
+  };
+
+  const move = async (
+    id: string,
+    wish: string,
+    how: (pool: pg.Pool, id: string) => Promise<Job | undefined>,
+  ): Promise<Job> => {
+    const moved = await ofPostgres(() => how(pool, id));
+    if (moved !== undefined) return moved;
+    const { state } = await find(id);
+    throw new TaskledgerError('projection_job_ended', { jobId: id, state, wish });
+  };
+
+  const find = async (id: string): Promise<Job> => {
+    const job = await ofPostgres(() => jobById(pool, id));
+    if (job === undefined) throw new TaskledgerError('projection_job_not_found', { jobId: id });
+    return job;
+  };
+
+  return {
+    job: find,
+    stop: (id) => move(id, 'stopped', stopJob),
+    resume: (id) => move(id, 'resumed', resumeJob),
+    discard: (id) => move(id, 'discarded', discardJob),
+
+    async status() {
+      const [{ firstSeq, lastSeq }, keptFromSeq] = await ofLog(() =>
+        Promise.all([inspector.state(), inspector.firstKept()]),
+      );
+      const [{ rows }, jobs] = await ofPostgres(() =>
+        Promise.all([pool.query<StatusRow>(STATUS, [projections]), newestJobs(pool, JOBS_SHOWN)]),
+      );
+      return {
+        log: { firstSeq, lastSeq },
+        keptFromSeq,
+        projections: rows.map(({ name, seq, at, poisoned }) => ({
+          name,
+          position: Number(seq),
+          lag: Math.max(0, lastSeq - Number(seq)),
+          movedAt: at.toISOString(),
+          poisoned: Number(poisoned),
+        })),
+        jobs,
+      };
+    },
+
+    async rebuild(name, { acceptLoss, by }) {
+      const wanted = chosen(name);
+      const firstSeq = await ofLog(() => inspector.firstKept());
+      if (firstSeq > 1 && !acceptLoss) throw new TaskledgerError('history_incomplete', { firstSeq });
+      return ask({ kind: 'rebuild', projections: wanted, schema: `rebuild_${name}`, untilSeq: null, by });
+    },
+
+    async verify(name, { by }) {
+      return ask({ kind: 'verify', projections: chosen(name), schema: `verify_${name}`, untilSeq: null, by });
+    },
+
+    async build({ schema, until, by }) {
+      const { rows } = await ofPostgres(() =>
+        pool.query('select from pg_namespace where nspname = $1', [schema]),
+      );
+      if (rows.length > 0) throw new TaskledgerError('schema_in_use', { schema });
+      const untilSeq = await ofLog(async () => {
+        const { lastSeq } = await inspector.state();
+        return Math.min(lastSeq, 'seq' in until ? until.seq : await inspector.lastSeqAt(until.at));
+      });
+      return ask({ kind: 'build', projections, schema, untilSeq, by });
+    },
+  };
+}
+
+interface StatusRow {
+  readonly name: string;
+  readonly seq: string;
+  readonly at: Date;
+  readonly poisoned: string;
+}
+const STATUS = `
+  select name, seq, at, (select count(*) from projection_poison p where p.projection = c.name) as poisoned
+  from projection_checkpoint c where name = any($1) order by array_position($1, name)`;
