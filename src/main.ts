@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { createProjector } from '../projections/engine/projector.ts';
+import { createProjectionDesk } from '../projections/engine/rebuild/desk.ts';
 import { createRebuilder } from '../projections/engine/rebuild/rebuilder.ts';
 import { projections } from '../projections/projections.ts';
 import { createDispatcher } from './dispatch/dispatcher.ts';
@@ -112,6 +113,12 @@ async function apiRole({ config, nc, names, log, logger }: Parts): Promise<Servi
     }),
     registry,
     query,
+    projections: createProjectionDesk({
+      pool,
+      nc,
+      names,
+      projections: projections(config).map(({ name }) => name),
+    }),
     log,
     health: createHealth({ nc, names, query }),
     backlog,

@@ -1,3 +1,4 @@
+import type { ProjectionDesk } from '../../projections/engine/rebuild/desk.ts';
 import type { Backlog } from '../intake/backlog.ts';
 import type { Intake } from '../intake/intake.ts';
 import type { EventLog } from '../log/event-log.ts';
@@ -15,6 +16,7 @@ export interface HttpParts {
   readonly intake: Intake;
   readonly registry: Registry;
   readonly query: Query;
+  readonly projections: ProjectionDesk;
   readonly log: EventLog;
   readonly health: Health;
   readonly backlog: Pick<Backlog, 'full' | 'waiting'>;

@@ -12,6 +12,7 @@ import { createRateLimit } from './rate-limit.ts';
 import { adminRoutes } from './routes/admin.ts';
 import { publicRoutes } from './routes/health.ts';
 import { metricsRoutes } from './routes/metrics.ts';
+import { projectionRoutes } from './routes/projections.ts';
 import { queueRoutes } from './routes/queues.ts';
 import { submitRoutes } from './routes/submit.ts';
 import { taskCommandRoutes } from './routes/task-commands.ts';
@@ -84,6 +85,7 @@ export async function createHttpServer(parts: HttpParts): Promise<HttpServer> {
     taskCommandRoutes(api, parts);
     queueRoutes(api, parts);
     typeRoutes(api, parts);
+    projectionRoutes(api, parts);
     adminRoutes(api, parts);
   });
 

@@ -19,7 +19,10 @@ const SHORT_DEDUPE_MS = 1_000;
 /** A worker that is not heard of for so long is forgotten by the registry. */
 const WORKER_TTL_MS = 60_000;
 
-/** What the streams look like: DESIGN.md 3. */
+/**
+ * What the streams look like: DESIGN.md 3. HISTORY is a source, not a mirror: a mirror would keep sequences and times,
+ * but the server makes it answer the direct gets of TASKS, and with other subjects it answers wrongly.
+ */
 export function streamConfigs(names: Names, config: StreamsConfig): WantedStream[] {
   const common = {
     storage: StorageType.File,

@@ -1,4 +1,6 @@
 import type { NatsConnection } from '@nats-io/transport-node';
+import type { ProjectionDesk } from '../../projections/engine/rebuild/desk.ts';
+import { TaskledgerError } from '../../src/domain/errors.ts';
 import { createHealth } from '../../src/http/health.ts';
 import type { HttpParts } from '../../src/http/parts.ts';
 import { createHttpServer, type HttpServer } from '../../src/http/server.ts';
@@ -22,10 +24,12 @@ export async function startApi(
   {
     config: overrides = {},
     queryOn = () => absentQuery,
+    projections = absentDesk,
     natsUrl = testNatsUrl(),
   }: {
     config?: Partial<Config>;
     queryOn?: (nc: NatsConnection, names: Names) => Query;
+    projections?: ProjectionDesk;
     /** Of a proxy before the shared server. */
     natsUrl?: string;
   } = {},
@@ -63,7 +67,19 @@ export async function startApi(
   });
   const query = queryOn(nc, subjects);
   const health = createHealth({ nc, names: subjects, query });
-  const parts: HttpParts = { config, intake, registry, query, log, health, backlog, metrics, clock, logger };
+  const parts: HttpParts = {
+    config,
+    intake,
+    registry,
+    query,
+    projections,
+    log,
+    health,
+    backlog,
+    metrics,
+    clock,
+    logger,
+  };
   const http = await createHttpServer(parts);
   for (const name of ['acme', 'zeta'])
     await registry.tenants.put({ name, createdAt: new Date().toISOString() });
@@ -135,6 +151,20 @@ const parsed = (text: string): unknown => {
   } catch {
     return undefined;
   }
+};
+
+const absent = async (): Promise<never> => {
+  throw new TaskledgerError('read_model_unavailable', { reason: 'there is none' });
+};
+const absentDesk: ProjectionDesk = {
+  status: absent,
+  job: absent,
+  rebuild: absent,
+  verify: absent,
+  build: absent,
+  stop: absent,
+  resume: absent,
+  discard: absent,
 };
 
 /** Read models that are not there: for suites that only submit. */

@@ -152,6 +152,8 @@ class JobRun {
     const { pool, logger } = this.#parts;
     const { schema, id, kind, untilSeq } = this.#job;
     await openShadow(pool, { schema, jobId: id, logger });
+    // Tells the projections what is too old to be kept.
+    await this.#builder.maintain(Date.now());
     if (kind === 'build') {
       await this.#read(untilSeq ?? (await this.#inspector.state()).lastSeq);
       await this.#makeIndexes();
