@@ -1,4 +1,10 @@
-import type { EventOf, NextStep, Recorded, TaskEvent } from '../domain/events.ts';
+import {
+  type EventOf,
+  FIRST_VERSION,
+  type NextStep,
+  type Recorded,
+  type TaskEvent,
+} from '../domain/events.ts';
 import type { Priority } from '../domain/names.ts';
 import type { TaskState } from '../domain/task.ts';
 import type { CoreSettings, Decision, LineStats, Phase, Woken } from './decisions.ts';
@@ -8,6 +14,7 @@ import { type Order, PriorityFifo } from './order.ts';
 import { PayloadCache } from './payload-cache.ts';
 import { mayAge, Placement } from './placement.ts';
 import { TaskIndex } from './task-index.ts';
+import type { TypeLine } from './type-line.ts';
 
 /** A task due sooner than this is woken by the core alone: the server's scheduler is up to 250 ms late for such. */
 const LOCAL_TIMER_MS = 250;
@@ -59,12 +66,17 @@ export class DispatchCore {
     return this.#payloads.bytes;
   }
 
-  get typeCount(): number {
-    return this.#place.typeCount;
+  get lineCount(): number {
+    return this.#place.lineCount;
   }
 
-  get types(): Iterable<string> {
-    return this.#place.types;
+  get lines(): Iterable<Pick<TypeLine, 'type' | 'version' | 'key'>> {
+    return this.#place.lines;
+  }
+
+  /** Work items that nobody has claimed: at most the ready windows together. */
+  get offered(): Iterable<Pick<LiveTask, 'tenant' | 'id' | 'line' | 'seq'>> {
+    return this.#place.offered;
   }
 
   enter(phase: Phase): void {
@@ -214,6 +226,7 @@ export class DispatchCore {
     task.keepFacts(state.facts);
     task.cancelRequested = state.cancelRequested;
     task.payloadSeq = state.payloadSeq;
+    this.#place.move(task, state.facts.version ?? FIRST_VERSION);
     this.#place.watchDeadline(task);
   }
 
@@ -226,14 +239,14 @@ export class DispatchCore {
   waiting(): Record<string, number> {
     const waiting: Record<string, number> = {};
     for (const { type, order, intents, ready } of this.#place.lines)
-      waiting[type] = order.size + intents + ready;
+      waiting[type] = (waiting[type] ?? 0) + order.size + intents + ready;
     return waiting;
   }
 
   stats(): Record<string, LineStats> {
     const stats: Record<string, LineStats> = {};
-    for (const { type, order, delayed, ready, intents, running, window, claimRate } of this.#place.lines)
-      stats[type] = {
+    for (const { key, order, delayed, ready, intents, running, window, claimRate } of this.#place.lines)
+      stats[key] = {
         waiting: order.size,
         delayed,
         ready,
@@ -269,6 +282,7 @@ export class DispatchCore {
     if (!task.known) {
       task.known = true;
       task.keepFacts(event.data.facts);
+      this.#place.move(task, event.data.facts.version ?? FIRST_VERSION);
     }
     // The newest event that holds the payload is the one to point at: it ages out last.
     task.payloadSeq = event.data.payload === undefined ? event.data.payloadSeq : task.seq;
@@ -334,7 +348,7 @@ export class DispatchCore {
     const task = new LiveTask({
       id: event.taskId,
       tenant: this.#tasks.tenant(event.tenant),
-      line: this.#place.line(event.type),
+      line: this.#place.line(event.type, versionOf(event) ?? previous?.line.version ?? FIRST_VERSION),
       status: event.kind === 'REPLAYED' ? 'REPLAYED' : 'INGESTED',
       seq,
       priority: event.priority,
@@ -371,6 +385,24 @@ export class DispatchCore {
     this.#place.drop(task);
     this.#payloads.drop(task);
     this.#tasks.remove(task);
+  }
+}
+
+/** What the event itself says of the version that its task needs; undefined when it says nothing. */
+function versionOf(event: TaskEvent): number | undefined {
+  switch (event.kind) {
+    case 'INGESTED':
+      return event.data.version ?? FIRST_VERSION;
+    case 'QUEUED':
+      return event.data.facts.version ?? FIRST_VERSION;
+    case 'CARRIED':
+      return event.data.state.facts.version ?? FIRST_VERSION;
+    case 'REPLAYED':
+      return event.data.carried === undefined
+        ? undefined
+        : (event.data.carried.facts.version ?? FIRST_VERSION);
+    default:
+      return undefined;
   }
 }
 

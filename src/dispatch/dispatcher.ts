@@ -103,9 +103,9 @@ class LogDispatcher implements Dispatcher {
   /** Since the last sweep. */
   #overdue = 0;
   #expired = 0;
-  /** Types whose work consumer exists or is being made. */
+  /** Lines whose work consumer exists or is being made. */
   readonly #served = new Set<string>();
-  /** Types whose work consumer could not be made; the next sweep tries again. */
+  /** Lines whose work consumer could not be made; the next sweep tries again. */
   readonly #unserved = new Set<string>();
   #leaderWaiters: { resolve(): void; reject(error: Error): void }[] = [];
   #stopping = false;
@@ -288,20 +288,20 @@ class LogDispatcher implements Dispatcher {
 
   /** Sees to it that the workers of every type find their consumer. */
   #serveTypes(): void {
-    if (this.#served.size === this.#core.typeCount) return;
-    for (const type of this.#core.types) {
-      if (this.#served.has(type)) continue;
-      this.#served.add(type);
-      ensureWorkConsumer(this.#parts, type).catch((error: unknown) => {
-        this.#unserved.add(type);
-        this.#parts.logger.error({ type, error: String(error) }, 'the work consumer cannot be made');
+    if (this.#served.size === this.#core.lineCount) return;
+    for (const { type, version, key } of this.#core.lines) {
+      if (this.#served.has(key)) continue;
+      this.#served.add(key);
+      ensureWorkConsumer(this.#parts, type, { version }).catch((error: unknown) => {
+        this.#unserved.add(key);
+        this.#parts.logger.error({ type, version, error: String(error) }, 'the work consumer cannot be made');
       });
     }
   }
 
   /** Every second: what was missed, and what should be known of it. */
   #sweep(): void {
-    for (const type of this.#unserved) this.#served.delete(type);
+    for (const key of this.#unserved) this.#served.delete(key);
     this.#unserved.clear();
     const aging = this.#ageTasks();
     this.runOnce();

@@ -1,4 +1,4 @@
-import type { Facts, NextStep, Status } from '../domain/events.ts';
+import { type Facts, FIRST_VERSION, type NextStep, type Status } from '../domain/events.ts';
 import type { Json } from '../domain/json.ts';
 import type { Priority } from '../domain/names.ts';
 import type { PolicyOverride } from '../domain/policy.ts';
@@ -61,7 +61,7 @@ export class LiveTask {
   readonly id: string;
   /** One string for all tasks of a tenant. */
   readonly tenant: string;
-  readonly line: TypeLine;
+  line: TypeLine;
   mode: Mode = Mode.gone;
   status: Status;
   /** Sequence of the last event seen: what the next append expects. */
@@ -185,6 +185,7 @@ export function stateOf(task: LiveTask, payload: Json | undefined): TaskState {
       submittedAt: task.submittedAt,
       ...(policy === undefined ? {} : { policy }),
       ...(deadlineAt === undefined ? {} : { deadlineAt }),
+      ...(task.line.version === FIRST_VERSION ? {} : { version: task.line.version }),
       attemptsBefore,
       lost,
     },

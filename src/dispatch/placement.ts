@@ -2,7 +2,7 @@ import type { Priority } from '../domain/names.ts';
 import { Deque } from './deque.ts';
 import { type LiveTask, Mode } from './live-task.ts';
 import type { Order } from './order.ts';
-import { TypeLine, type WindowLimits } from './type-line.ts';
+import { lineKey, TypeLine, type WindowLimits } from './type-line.ts';
 import { WakeList } from './wake-list.ts';
 
 /**
@@ -26,6 +26,7 @@ export class Placement {
   readonly #deadlines = new WakeList((task) => task.mode !== Mode.gone && task.deadlineWatched);
   readonly #doomed = new Deque<LiveTask>();
   readonly #aging = new Deque<{ readonly task: LiveTask; readonly seq: number }>();
+  readonly #offered = new Set<LiveTask>();
   #ending = 0;
   #carrying = 0;
 
@@ -38,12 +39,13 @@ export class Placement {
     return this.#lines.values();
   }
 
-  get typeCount(): number {
+  get lineCount(): number {
     return this.#lines.size;
   }
 
-  get types(): Iterable<string> {
-    return this.#lines.keys();
+  /** QUEUED and not yet claimed. */
+  get offered(): Iterable<LiveTask> {
+    return this.#offered;
   }
 
   /** Appends under way that end a task. */
@@ -56,13 +58,23 @@ export class Placement {
     return this.#carrying;
   }
 
-  line(type: string): TypeLine {
-    let line = this.#lines.get(type);
+  line(type: string, version: number): TypeLine {
+    const key = lineKey(type, version);
+    let line = this.#lines.get(key);
     if (line === undefined) {
-      line = new TypeLine(type, this.#newOrder(), this.#window);
-      this.#lines.set(type, line);
+      line = new TypeLine({ type, version }, this.#newOrder(), this.#window);
+      this.#lines.set(key, line);
     }
     return line;
+  }
+
+  /** Its version was not known: it belongs to another line. */
+  move(task: LiveTask, version: number): void {
+    const { mode, line } = task;
+    if (line.version === version) return;
+    this.#leave(task);
+    task.line = this.line(line.type, version);
+    this.#enter(task, mode);
   }
 
   /** Where a task belongs that has no time to wait for: its line, or its end. */
@@ -219,6 +231,7 @@ export class Placement {
         return;
       case Mode.queued:
         line.ready -= 1;
+        this.#offered.delete(task);
         this.touch(line);
         return;
       case Mode.running:
@@ -254,6 +267,7 @@ export class Placement {
         return;
       case Mode.queued:
         line.ready += 1;
+        this.#offered.add(task);
         return;
       case Mode.running:
         line.running += 1;

@@ -1,3 +1,4 @@
+import { FIRST_VERSION } from '../domain/events.ts';
 import type { Order } from './order.ts';
 
 /** How many tasks of a type may be QUEUED and unclaimed: what its workers claim in `ms`, but at least `min` and at most `max`. */
@@ -10,9 +11,15 @@ export interface WindowLimits {
 /** Time constant of the claim rate's moving average: long enough to smooth bursts, short enough to follow a deployment. */
 const RATE_MEMORY_MS = 2_000;
 
-/** Everything the core knows of one task type. Counts come from the log, but for `intents`. */
+export const lineKey = (type: string, version: number): string =>
+  version === FIRST_VERSION ? type : `${type}@${version}`;
+
+/** Everything the core knows of one version of a task type: each has workers, and so a ready window, of its own. Counts come from the log, but for `intents`. */
 export class TypeLine {
   readonly type: string;
+  readonly version: number;
+  /** Unique among the lines: `transcode`, `transcode@2`. */
+  readonly key: string;
   readonly order: Order;
   /** QUEUED and not yet claimed. */
   ready = 0;
@@ -28,8 +35,14 @@ export class TypeLine {
   dirty = false;
   #window: number;
 
-  constructor(type: string, order: Order, limits: WindowLimits) {
+  constructor(
+    { type, version }: { readonly type: string; readonly version: number },
+    order: Order,
+    limits: WindowLimits,
+  ) {
     this.type = type;
+    this.version = version;
+    this.key = lineKey(type, version);
     this.order = order;
     this.#window = limits.min;
   }

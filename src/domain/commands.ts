@@ -1,5 +1,11 @@
 import { z } from 'zod';
-import { ActorSchema, DeadLetterReasonSchema, LostReasonSchema, TaskErrorSchema } from './events.ts';
+import {
+  ActorSchema,
+  DeadLetterReasonSchema,
+  LostReasonSchema,
+  TaskErrorSchema,
+  VersionSchema,
+} from './events.ts';
 import type { Json } from './json.ts';
 import { NameSchema, PrioritySchema, TaskIdSchema } from './names.ts';
 import { PolicyOverrideSchema } from './policy.ts';
@@ -39,6 +45,7 @@ const ingest = z.strictObject({
   policy: PolicyOverrideSchema.optional(),
   runAt: instant.optional(),
   deadlineAt: instant.optional(),
+  version: VersionSchema.optional(),
 });
 const reject = z.strictObject({
   ...meta,
@@ -48,8 +55,18 @@ const reject = z.strictObject({
     .array(z.strictObject({ code: z.string(), field: z.string().optional(), message: z.string() }))
     .min(1),
 });
-/** `inlinePayload`: whether the payload is small enough to ride in the QUEUED event. */
-const queue = z.strictObject({ ...meta, kind: z.literal('queue'), inlinePayload: z.boolean() });
+/**
+ * `inlinePayload`: whether the payload is small enough to ride in the QUEUED event. `pardon`: the attempt whose lease was
+ * lost last does not count, because leases were lost all over the fleet.
+ */
+const queue = z.strictObject({
+  ...meta,
+  kind: z.literal('queue'),
+  inlinePayload: z.boolean(),
+  pardon: z.boolean().optional(),
+});
+/** Announces a work item again that nobody can see any more, or will not before long. */
+const requeue = z.strictObject({ ...meta, kind: z.literal('requeue') });
 const claim = z.strictObject({ ...meta, kind: z.literal('claim') });
 const start = z.strictObject({ ...meta, kind: z.literal('start'), attempt: z.int().min(1) });
 const complete = z.strictObject({
@@ -110,6 +127,7 @@ export const CommandSchema = z.discriminatedUnion('kind', [
   ingest,
   reject,
   queue,
+  requeue,
   claim,
   start,
   complete,

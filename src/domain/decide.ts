@@ -1,11 +1,20 @@
 import type { Command, CommandOf } from './commands.ts';
 import { err, ok, type Result } from './errors.ts';
-import { EVENT_VERSION, type EventKind, type EventOf, type NextStep, type TaskEvent } from './events.ts';
+import {
+  EVENT_VERSION,
+  type EventKind,
+  type EventOf,
+  type Facts,
+  FIRST_VERSION,
+  type NextStep,
+  type TaskEvent,
+} from './events.ts';
 import { DEFAULT_PRIORITY } from './names.ts';
 import { backoffMs } from './policy.ts';
 import {
   attemptsInRound,
   deadLetterReason,
+  diedOfLostLeases,
   policyOf,
   RUNNING,
   type TaskState,
@@ -26,6 +35,8 @@ export function decide(state: TaskState | undefined, command: Command): Result<T
   switch (command.kind) {
     case 'queue':
       return queue(state, command);
+    case 'requeue':
+      return requeue(state, command);
     case 'claim':
       return state.status === 'QUEUED'
         ? ok(next(state, command, 'CLAIMED', {}, { attempt: state.attempt + 1 }))
@@ -70,10 +81,11 @@ export function decide(state: TaskState | undefined, command: Command): Result<T
 
 function ingested(command: CommandOf<'ingest'>): EventOf<'INGESTED'> {
   const { payload, fingerprint, idempotencyKey, policy, runAt, deadlineAt } = command;
+  const version = command.version === FIRST_VERSION ? undefined : command.version;
   return {
     ...first(command, command.priority),
     kind: 'INGESTED',
-    data: { payload, ...optional({ fingerprint, idempotencyKey, policy, runAt, deadlineAt }) },
+    data: { payload, ...optional({ fingerprint, idempotencyKey, policy, runAt, deadlineAt, version }) },
   };
 }
 
@@ -86,15 +98,31 @@ const rejected = (command: CommandOf<'reject'>): EventOf<'REJECTED'> => ({
 function queue(state: TaskState, command: CommandOf<'queue'>): Result<TaskEvent> {
   if (!WAITING.has(state.status) || state.status === 'QUEUED') return illegal(state, command);
   if (state.cancelRequested) return err('cancel_pending', { taskId: state.id });
-  if (state.next !== undefined && 'final' in state.next)
+  const pardoned = command.pardon === true && diedOfLostLeases(state);
+  if (state.next !== undefined && 'final' in state.next && !pardoned)
     return err('retries_exhausted', { taskId: state.id });
   const inline = command.inlinePayload && state.payload !== undefined;
   return ok(
     next(state, command, 'QUEUED', {
-      facts: state.facts,
+      facts: pardoned ? withoutLastAttempt(state.facts) : state.facts,
       ...(inline ? { payload: state.payload } : optional({ payloadSeq: state.payloadSeq })),
     }),
   );
+}
+
+/** The lost attempt counts as one of the rounds before, so that the task keeps as many as it had. */
+const withoutLastAttempt = (facts: Facts): Facts => ({
+  ...facts,
+  attemptsBefore: facts.attemptsBefore + 1,
+  lost: Math.max(0, facts.lost - 1),
+});
+
+/** Like a CARRIED: it stands for all that came before, so it must hold the payload, however large. */
+function requeue(state: TaskState, command: CommandOf<'requeue'>): Result<TaskEvent> {
+  if (state.status !== 'QUEUED') return illegal(state, command);
+  const { payload, facts, fingerprint } = state;
+  if (payload === undefined) return err('payload_unknown', { taskId: state.id });
+  return ok(next(state, command, 'QUEUED', { facts, payload, ...optional({ fingerprint }) }));
 }
 
 function failed(state: TaskState, command: CommandOf<'fail'>): TaskEvent {
@@ -114,7 +142,7 @@ function lose(state: TaskState, command: CommandOf<'lose'>): Result<TaskEvent> {
     next(state, command, 'RETRY_CLAIMED', {
       lostWorker: state.holder,
       reason: command.reason,
-      next: nextStep(state, command.dice, undefined),
+      next: nextStep(state, command.dice, isPoison(state) ? 'poison' : undefined),
     }),
   );
 }
@@ -190,6 +218,9 @@ function carry(state: TaskState, command: CommandOf<'carry'>): Result<TaskEvent>
   if (payload === undefined) return err('payload_unknown', { taskId: state.id });
   return ok(next(state, command, 'CARRIED', { state: { ...carriedState(state), payload } }));
 }
+
+/** Whether one more lost attempt is too many. */
+const isPoison = (state: TaskState): boolean => state.facts.lost + 1 > policyOf(state).maxLost;
 
 const notRetryable = (state: TaskState, { error }: CommandOf<'fail'>) => {
   const { notRetryable: names } = policyOf(state);

@@ -16,6 +16,7 @@ import {
   reject,
   replay,
   requestCancel,
+  requeue,
   reschedule,
   start,
   worker,
@@ -56,6 +57,7 @@ const commands: { [K in Command['kind']]: Command & { kind: K } } = {
   ingest: ingest(),
   reject: reject(),
   queue: queue(),
+  requeue: requeue(),
   claim: claim(),
   start: start(),
   complete: complete(),
@@ -75,6 +77,7 @@ const missing: Outcomes = {
   ingest: 'INGESTED',
   reject: 'REJECTED',
   queue: 'task_missing',
+  requeue: 'task_missing',
   claim: 'task_missing',
   start: 'task_missing',
   complete: 'task_missing',
@@ -92,6 +95,7 @@ const settled: Outcomes = {
   ingest: 'task_exists',
   reject: 'task_exists',
   queue: 'transition_illegal',
+  requeue: 'transition_illegal',
   claim: 'transition_illegal',
   start: 'lease_lost',
   complete: 'lease_lost',
@@ -144,7 +148,13 @@ const expected: Record<Situation, Outcomes> = {
   none: missing,
   ingested: waiting,
   rejected: settled,
-  queued: { ...waiting, queue: 'transition_illegal', claim: 'CLAIMED', reschedule: 'task_handed_out' },
+  queued: {
+    ...waiting,
+    queue: 'transition_illegal',
+    requeue: 'QUEUED',
+    claim: 'CLAIMED',
+    reschedule: 'task_handed_out',
+  },
   claimed,
   processing,
   completed: settled,
@@ -307,6 +317,58 @@ describe('what an event says', () => {
   test('a lost attempt uses up a retry like a failed one', () => {
     const { gives } = given(ingest({ policy: { maxRetries: 1 } }), ...running, lose(), queue(), claim());
     expect(gives(lose(2)).data).toMatchObject({ next: { final: 'retries' } });
+  });
+
+  test('a task that loses one worker more than its policy allows is poison, however many retries are left', () => {
+    const policy = { maxRetries: 20, maxLost: 1 };
+    const once = given(ingest({ policy }), ...running, lose(1));
+    expect(once.events.at(-1)?.event.data).toMatchObject({ next: { retryInMs: expect.any(Number) } });
+    const twice = given(ingest({ policy }), ...running, lose(1), queue(), claim(), lose(2));
+    expect(twice.events.at(-1)?.event.data).toMatchObject({ next: { final: 'poison' } });
+    expect(twice.gives(deadLetter()).data).toMatchObject({ reason: 'poison' });
+  });
+
+  test('failures do not count towards poison, and a replay starts to count anew', () => {
+    const policy = { maxRetries: 5, maxLost: 1 };
+    const life = [ingest({ policy }), ...running, lose(1), queue(), claim(), start('w1', 2), fail('w1', 2)];
+    expect(given(...life).state?.facts.lost).toBe(1);
+    const dead = [...life, queue(), claim(), lose(3), deadLetter()];
+    const again = given(...dead, replay(), queue(), claim(), lose(4));
+    expect(again.events.at(-1)?.event.data).toMatchObject({ next: { retryInMs: expect.any(Number) } });
+  });
+
+  test('a pardoned loss does not count: the task has as many attempts and losses left as before it', () => {
+    const policy = { maxRetries: 1, maxLost: 0 };
+    const condemned = given(ingest({ policy }), ...running, lose(1));
+    expect(outcome(condemned.when(queue()))).toBe('retries_exhausted');
+    const pardoned = given(ingest({ policy }), ...running, lose(1), queue({ pardon: true }));
+    expect(pardoned.state).toMatchObject({ status: 'QUEUED', attempt: 1, next: undefined });
+    expect(pardoned.state?.facts).toMatchObject({ attemptsBefore: 1, lost: 0 });
+    const [failed] = given(
+      ...[ingest({ policy }), ...running, lose(1), queue({ pardon: true }), claim(), start('w1', 2)],
+      fail('w1', 2),
+    ).events.slice(-1);
+    expect(failed?.event.data).toMatchObject({ next: { retryInMs: expect.any(Number) } });
+  });
+
+  test('only lost leases can be pardoned', () => {
+    const { when } = given(ingest({ policy: once }), ...running, fail());
+    expect(outcome(when(queue({ pardon: true })))).toBe('retries_exhausted');
+  });
+
+  test('a work item that is announced again holds all that is known, however large the payload', () => {
+    const { gives } = given(ingest({ fingerprint: 'f' }), queue({ inlinePayload: false }));
+    const event = gives(requeue());
+    expect(event).toMatchObject({ kind: 'QUEUED', from: 'QUEUED', attempt: 0, round: 1 });
+    expect(event.data).toMatchObject({ payload: { clip: 1 }, fingerprint: 'f' });
+  });
+
+  test('a task keeps the version that it was submitted for, over retries and replays; version 1 is not written down', () => {
+    const { state } = given(
+      ...[ingest({ version: 2, policy: once }), ...running, fail(), deadLetter(), replay(), queue()],
+    );
+    expect(state?.facts.version).toBe(2);
+    expect(given(ingest({ version: 1 })).state?.facts).not.toHaveProperty('version');
   });
 
   test('an error whose name or code the policy lists as not retryable ends the task', () => {

@@ -59,6 +59,9 @@ export type DeadLetterReason = z.infer<typeof DeadLetterReasonSchema>;
 export const LostReasonSchema = z.enum(['lease_expired', 'worker_gone', 'shutdown']);
 export type LostReason = z.infer<typeof LostReasonSchema>;
 
+/** Of a task type's contract: a worker is only given tasks of versions that it registered for. */
+export const VersionSchema = z.int().min(1).max(9_999);
+
 /** What the next step needs to know of a task, so that a worker can decide from the QUEUED event alone. */
 export const FactsSchema = z.strictObject({
   submittedAt: instant,
@@ -68,6 +71,8 @@ export const FactsSchema = z.strictObject({
   attemptsBefore: z.int().min(0),
   /** Attempts of this round that ended in a lost lease. */
   lost: z.int().min(0),
+  /** What a worker must know to run it; absent for version 1. */
+  version: VersionSchema.optional(),
 });
 export type Facts = z.infer<typeof FactsSchema>;
 
@@ -101,13 +106,20 @@ const data = {
     policy: PolicyOverrideSchema.optional(),
     runAt: instant.optional(),
     deadlineAt: instant.optional(),
+    /** Absent for version 1. */
+    version: VersionSchema.optional(),
   }),
   REJECTED: z.strictObject({
     reasons: z
       .array(z.strictObject({ code: z.string(), field: z.string().optional(), message: z.string() }))
       .min(1),
   }),
-  QUEUED: z.strictObject({ facts: FactsSchema, ...payloadPart }),
+  QUEUED: z.strictObject({
+    facts: FactsSchema,
+    ...payloadPart,
+    /** Only where the work item is announced again: the events before it may have aged out when somebody asks. */
+    fingerprint: z.string().optional(),
+  }),
   CLAIMED: z.strictObject({}),
   PROCESSING: z.strictObject({}),
   COMPLETED: z.strictObject({ result: JsonSchema.optional(), runMs: z.int().min(0).optional() }),
@@ -224,3 +236,6 @@ export interface Recorded<E extends TaskEvent = TaskEvent> {
 
 /** The subject token of an event kind, e.g. `retry_claimed`. */
 export const eventToken = (kind: EventKind): string => kind.toLowerCase();
+
+/** The contract's version that a task needs, when the facts say nothing else. */
+export const FIRST_VERSION = 1;

@@ -36,6 +36,7 @@ const kinds = [
   'ingest',
   'reject',
   'queue',
+  'requeue',
   'claim',
   'start',
   'complete',
@@ -67,6 +68,7 @@ const moves: fc.Arbitrary<Move> = fc.record({
 });
 const submissions = fc.record({
   maxRetries: fc.nat(2),
+  maxLost: fc.nat(2),
   payload: fc.constantFrom(null, 0, { clip: 1 }, 'text'),
   deadlineAt: fc.option(fc.integer({ min: life.NOW + 1_500, max: life.NOW + 3_000 }), { nil: undefined }),
   runAt: fc.option(fc.constant(life.NOW + 500), { nil: undefined }),
@@ -76,7 +78,7 @@ type Submission = typeof submissions extends fc.Arbitrary<infer T> ? T : never;
 /** What a well-behaved actor would do next, so that lives go far; any other command comes from `kind`. */
 function sensible(state: TaskState | undefined, roll: number): Command['kind'] {
   if (state === undefined) return roll < 0.95 ? 'ingest' : 'reject';
-  if (state.status === 'QUEUED') return roll < 0.9 ? 'claim' : 'carry';
+  if (state.status === 'QUEUED') return roll < 0.85 ? 'claim' : roll < 0.95 ? 'requeue' : 'carry';
   if (state.status === 'CLAIMED') return roll < 0.8 ? 'start' : 'lose';
   if (state.status === 'PROCESSING') {
     if (state.cancelRequested) return roll < 0.5 ? 'cancel' : 'fail';
@@ -84,7 +86,7 @@ function sensible(state: TaskState | undefined, roll: number): Command['kind'] {
   }
   if (TERMINAL.has(state.status)) return roll < 0.95 ? 'replay' : 'discard';
   if (state.cancelRequested) return 'cancel';
-  if (state.next !== undefined && 'final' in state.next) return 'dead_letter';
+  if (state.next !== undefined && 'final' in state.next) return roll > 0.1 ? 'dead_letter' : 'queue';
   return roll < 0.85 ? 'queue' : 'reschedule';
 }
 
@@ -93,11 +95,13 @@ function commandOf(move: Move, seen: TaskState | undefined, submission: Submissi
   const attempt = Math.max(1, (seen?.attempt ?? 1) + move.attemptError);
   // A sensible worker acts on what it holds; any other move is made by whoever comes along.
   const by = move.kind === 'sensible' ? (seen?.holder ?? move.worker) : move.worker;
-  const { maxRetries, payload, deadlineAt, runAt } = submission;
+  const { maxRetries, maxLost, payload, deadlineAt, runAt } = submission;
   const commands: { [K in Command['kind']]: () => Command } = {
-    ingest: () => life.ingest({ payload, policy: { maxRetries }, deadlineAt, runAt, fingerprint: 'f' }),
+    ingest: () =>
+      life.ingest({ payload, policy: { maxRetries, maxLost }, deadlineAt, runAt, fingerprint: 'f' }),
     reject: life.reject,
-    queue: () => life.queue({ inlinePayload: move.roll < 0.5 }),
+    queue: () => life.queue({ inlinePayload: move.roll < 0.5, pardon: move.roll < 0.1 }),
+    requeue: life.requeue,
     claim: () => life.claim(by),
     start: () => life.start(by, attempt),
     complete: () => life.complete(by, attempt),
@@ -160,7 +164,7 @@ const running = ['CLAIMED', 'PROCESSING'] as const;
 const MOVES: Record<EventKind, readonly (Status | null)[]> = {
   INGESTED: [null],
   REJECTED: [null],
-  QUEUED: ['INGESTED', 'FAILED', 'RETRY_CLAIMED', 'REPLAYED'],
+  QUEUED: ['INGESTED', 'QUEUED', 'FAILED', 'RETRY_CLAIMED', 'REPLAYED'],
   CLAIMED: ['QUEUED'],
   PROCESSING: ['CLAIMED'],
   COMPLETED: ['PROCESSING'],
@@ -222,13 +226,47 @@ describe('whatever several actors do in whatever order', () => {
     });
   });
 
-  test('no round has more attempts than its policy allows', () => {
+  test('no round has more attempts than its policy allows, but for lost ones that are pardoned', () => {
     forEveryLife(({ log }, { maxRetries }) => {
-      const claims = new Map<number, number>();
+      let claims = 0;
+      let lost = false;
+      let before = 0;
       for (const { event } of log) {
-        if (event.kind === 'CLAIMED') claims.set(event.round, (claims.get(event.round) ?? 0) + 1);
+        if (event.kind === 'REPLAYED') {
+          claims = 0;
+          before = event.attempt;
+        }
+        if (event.kind === 'CLAIMED') claims += 1;
+        if (event.kind === 'QUEUED' && event.data.facts.attemptsBefore > before) {
+          expect({ lost, more: event.data.facts.attemptsBefore - before }).toEqual({ lost: true, more: 1 });
+          before = event.data.facts.attemptsBefore;
+          claims -= 1;
+        }
+        if (event.kind !== 'CARRIED') lost = event.kind === 'RETRY_CLAIMED';
+        expect(claims).toBeLessThanOrEqual(maxRetries + 1);
       }
-      for (const count of claims.values()) expect(count).toBeLessThanOrEqual(maxRetries + 1);
+    });
+  });
+
+  test('no attempt follows more lost ones in a round than its policy allows, unless one is pardoned', () => {
+    forEveryLife(({ log }, { maxLost }) => {
+      let lost = 0;
+      let before = 0;
+      for (const { event } of log) {
+        if (event.kind === 'REPLAYED') {
+          lost = 0;
+          before = event.attempt;
+        }
+        if (event.kind === 'RETRY_CLAIMED') {
+          lost += 1;
+          if (lost > maxLost) expect(event.data.next).toEqual({ final: 'poison' });
+        }
+        if (event.kind !== 'QUEUED') continue;
+        if (event.data.facts.attemptsBefore > before) lost -= 1;
+        before = event.data.facts.attemptsBefore;
+        expect(event.data.facts.lost).toBe(lost);
+        expect(lost).toBeLessThanOrEqual(maxLost);
+      }
     });
   });
 
@@ -319,7 +357,7 @@ describe('whatever several actors do in whatever order', () => {
         for (const kind of kinds) {
           const move = { kind, worker: 'w1', stale: 0, attemptError: 0, roll: 0.5, clock: 0 } as const;
           const command = commandOf(move, state, submission);
-          if (kind === 'carry' && late?.payload === undefined) continue;
+          if ((kind === 'carry' || kind === 'requeue') && late?.payload === undefined) continue;
           expect(life.outcome(decide(late, command))).toBe(life.outcome(decide(state, command)));
         }
       });

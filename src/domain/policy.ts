@@ -17,6 +17,8 @@ export type Backoff = z.infer<typeof BackoffSchema>;
 export const PolicySchema = z.strictObject({
   /** Retries after the first attempt, so attempts = maxRetries + 1. */
   maxRetries: z.int().min(0).max(100),
+  /** Attempts of a round that may end in a lost lease; one more, and the task is poison. */
+  maxLost: z.int().min(0).max(100),
   backoff: BackoffSchema,
   /** No delay is longer than this. */
   backoffCapMs: z
@@ -43,6 +45,7 @@ export type PolicyOverride = { readonly [K in keyof Policy]?: Policy[K] | undefi
 /** Part of event schema version 1: changing a value here needs a new event version and an upcast. */
 export const DEFAULT_POLICY: Policy = Object.freeze({
   maxRetries: 3,
+  maxLost: 3,
   backoff: Object.freeze({ kind: 'exponential', baseMs: 1_000, factor: 2 } as const),
   backoffCapMs: 600_000,
   backoffFloorMs: 100,

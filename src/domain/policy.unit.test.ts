@@ -26,6 +26,7 @@ const backoffs: fc.Arbitrary<Backoff> = fc.oneof(
 );
 const policies: fc.Arbitrary<Policy> = fc.record({
   maxRetries: fc.integer({ min: 0, max: 100 }),
+  maxLost: fc.integer({ min: 0, max: 100 }),
   backoff: backoffs,
   backoffCapMs: fc.integer({ min: 1, max: 604_800_000 }),
   backoffFloorMs: fc.integer({ min: 0, max: 60_000 }),

@@ -16,7 +16,9 @@ import { type Policy, resolvePolicy } from './policy.ts';
  * A task's state, folded from its events. Legal moves:
  *
  *   (none) -> INGESTED | REJECTED
- *   INGESTED, FAILED, RETRY_CLAIMED, REPLAYED -> QUEUED         waiting; FAILED and RETRY_CLAIMED with retries left
+ *   INGESTED, FAILED, RETRY_CLAIMED, REPLAYED -> QUEUED         waiting; FAILED and RETRY_CLAIMED with retries left,
+ *                                                               RETRY_CLAIMED without when its last loss is pardoned
+ *   QUEUED -> QUEUED                                            announced again
  *   QUEUED -> CLAIMED -> PROCESSING -> COMPLETED | FAILED
  *   CLAIMED, PROCESSING -> RETRY_CLAIMED                        the lease was lost
  *   FAILED, RETRY_CLAIMED -> DEAD_LETTER                        no retry left, or not retryable
@@ -90,6 +92,7 @@ export function evolve(state: TaskState | undefined, recorded: Recorded): TaskSt
       moved.holder = undefined;
       moved.dueAt = undefined;
       moved.next = undefined;
+      moved.fingerprint = event.data.fingerprint ?? state.fingerprint;
       takePayload(moved, event, seq);
       return moved;
     case 'CLAIMED':
@@ -203,13 +206,14 @@ function begin(recorded: Recorded): TaskState {
   const { event, seq } = recorded;
   switch (event.kind) {
     case 'INGESTED': {
-      const { payload, fingerprint, policy, runAt, deadlineAt } = event.data;
+      const { payload, fingerprint, policy, runAt, deadlineAt, version } = event.data;
       const facts: Facts = {
         submittedAt: event.at,
         attemptsBefore: 0,
         lost: 0,
         ...(policy === undefined ? {} : { policy }),
         ...(deadlineAt === undefined ? {} : { deadlineAt }),
+        ...(version === undefined ? {} : { version }),
       };
       const ingested = draftOf(recorded, 'INGESTED', facts);
       ingested.fingerprint = fingerprint;
@@ -222,6 +226,7 @@ function begin(recorded: Recorded): TaskState {
       return draftOf(recorded, 'REJECTED', { submittedAt: event.at, attemptsBefore: 0, lost: 0 });
     case 'QUEUED': {
       const queued = draftOf(recorded, 'QUEUED', event.data.facts);
+      queued.fingerprint = event.data.fingerprint;
       takePayload(queued, event, seq);
       return queued;
     }
@@ -335,6 +340,10 @@ function carried({ event, seq }: Recorded<EventOf<'CARRIED'>>): TaskState {
 
 const dueAfter = (next: NextStep, storedAt: number): number | undefined =>
   'retryInMs' in next ? storedAt + next.retryInMs : undefined;
+
+/** Whether nothing but lost leases ended the task's attempts for good: then it may be the fleet's fault. */
+export const diedOfLostLeases = ({ status, next }: Pick<TaskState, 'status' | 'next'>): boolean =>
+  status === 'RETRY_CLAIMED' && next !== undefined && 'final' in next;
 
 /** Why the task must end in the dead-letter queue by now, or undefined while it need not. `now` in ms since 1970. */
 export function deadLetterReason(state: TaskState, now: number): DeadLetterReason | undefined {

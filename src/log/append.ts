@@ -29,7 +29,7 @@ export function createAppend({ names, publisher, readTask }: AppendParts) {
   const doubts = new Set<string>();
 
   return async function append(event: TaskEvent, expectedSeq: number): Promise<AppendOutcome> {
-    const subject = names.taskEvent(event.tenant, event.type, event.taskId, event.kind);
+    const subject = names.taskEvent(event.tenant, event.type, event.taskId, event.kind, versionOf(event));
     const headers = fenceHeaders(names.fence(event.tenant, event.taskId), expectedSeq);
     let outcome: PublishOutcome;
     try {
@@ -56,6 +56,9 @@ export function createAppend({ names, publisher, readTask }: AppendParts) {
     return { status: 'conflict', lastSeq };
   };
 }
+
+const versionOf = (event: TaskEvent): number | undefined =>
+  event.kind === 'QUEUED' ? event.data.facts.version : undefined;
 
 const fenceHeaders = (fence: string, expectedSeq: number): string =>
   headerText({

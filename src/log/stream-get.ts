@@ -16,10 +16,8 @@ export interface StreamGet {
    * server CPU. (Asking for a batch of the next messages on a wildcard costs 20 ms and more: the server scans to the end.)
    */
   readonly lastOfEach: (filter: string) => Promise<Stored[]>;
-  /** The first message at or after `seq` on a subject without wildcards, about 30 us; from the leader when asked. */
+  /** The first message at or after `seq` on a subject, about 30 us for one without wildcards; from the leader when asked. */
   readonly next: (subject: string, seq: number, from: Source) => Promise<Stored | undefined>;
-  /** The last message under a filter, from the leader. */
-  readonly lastFromLeader: (filter: string) => Promise<Stored | undefined>;
   readonly at: (seq: number, from: Source) => Promise<Stored | undefined>;
   readonly close: () => void;
 }
@@ -87,7 +85,6 @@ export function openStreamGet(nc: NatsConnection, stream: string): StreamGet {
       return answers.flatMap((answer) => fromReplica(answer) ?? []);
     },
     next: (subject, seq, from) => one({ seq, next_by_subj: subject }, from),
-    lastFromLeader: (filter) => one({ last_by_subj: filter }, 'leader'),
     at: (seq, from) => one({ seq }, from),
     close() {
       requests.clear();

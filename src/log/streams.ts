@@ -53,7 +53,8 @@ export async function ensureStreams({ nc, names, config, logger }: StreamParts):
 }
 
 /**
- * The consumer that all workers of a type share: its un-acked deliveries are the leases. Made by whoever comes first.
+ * The consumer that all workers of a type (and version) share: its un-acked deliveries are the leases. Made by whoever
+ * comes first. `fromSeq`: for one that is made anew, the first event that is still work.
  */
 export async function ensureWorkConsumer(
   {
@@ -62,25 +63,31 @@ export async function ensureWorkConsumer(
     config,
   }: Omit<StreamParts, 'logger' | 'config'> & { readonly config: Pick<Config, 'ackWaitMs'> },
   type: string,
+  { version, fromSeq }: { readonly version?: number; readonly fromSeq?: number } = {},
 ): Promise<void> {
   const jsm = await jetstreamManager(nc, { checkAPI: false });
   const wanted: Partial<ConsumerConfig> = {
-    durable_name: names.workConsumer(type),
+    durable_name: names.workConsumer(type, version),
     description: `Work items of type ${type}, leased to one worker at a time`,
-    filter_subject: names.work(type),
+    filter_subject: names.work(type, version),
     ack_policy: AckPolicy.Explicit,
     ack_wait: nanos(config.ackWaitMs),
-    deliver_policy: DeliverPolicy.All,
+    ...(fromSeq === undefined
+      ? { deliver_policy: DeliverPolicy.All }
+      : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: fromSeq }),
     max_deliver: -1,
     max_ack_pending: -1,
     max_waiting: 4_096,
   };
+  const { deliver_policy: _policy, opt_start_seq: _start, ...changeable } = wanted;
   await patiently(async () => {
     try {
       await jsm.consumers.add(names.streams.tasks, wanted);
     } catch (error) {
       if (!isApiError(error, CONSUMER_EXISTS)) throw error;
-      await jsm.consumers.update(names.streams.tasks, names.workConsumer(type), wanted);
+      const consumer = names.workConsumer(type, version);
+      // Where it began is its own; the client merges what is given here with what the consumer has.
+      await jsm.consumers.update(names.streams.tasks, consumer, changeable);
     }
   });
 }

@@ -1,4 +1,4 @@
-import { type EventKind, eventToken } from '../domain/events.ts';
+import { type EventKind, eventToken, FIRST_VERSION } from '../domain/events.ts';
 
 /**
  * Every stream, bucket, consumer and subject name, and the fence's filter. Nothing else builds one.
@@ -21,8 +21,8 @@ export interface Names {
     readonly keys: string;
     readonly controls: string;
   };
-  /** `tasks.<tenant>.<type>.<taskId>.<event>` */
-  taskEvent(tenant: string, type: string, taskId: string, kind: EventKind): string;
+  /** `tasks.<tenant>.<type>.<taskId>.<event>`; QUEUED of a version after the first goes to `queued_v<version>`. */
+  taskEvent(tenant: string, type: string, taskId: string, kind: EventKind, version?: number): string;
   /**
    * The fence (rule 1): the one filter that every append to a task expects its last sequence on. On a replicated stream
    * two appends with different strings can both be accepted, so no other code may write this string.
@@ -30,9 +30,10 @@ export interface Names {
   fence(tenant: string, taskId: string): string;
   /** All events of the log. */
   readonly allTasks: string;
-  /** Work items of a type: what its workers' shared consumer filters on. */
-  work(type: string): string;
-  workConsumer(type: string): string;
+  /** Work items of a type and version: what the shared consumer of its workers filters on. */
+  work(type: string, version?: number): string;
+  /** `work_<type>`, and `work_<type>_V<version>` for versions after the first: types have no capitals. */
+  workConsumer(type: string, version?: number): string;
   /** The live feed (core NATS, republished by the server after storing): `events.<tenant>.<type>.<taskId>.<event>`. */
   feed(tenant: string, type: string, taskId: string, event: string): string;
   /** `timers.<tenant>.<type>.<taskId>`: a schedule; fires as `due.<tenant>.<type>.<taskId>`. */
@@ -55,6 +56,10 @@ export interface Names {
   explain(group: string): string;
 }
 
+/** A consumer of its own for every version, so that nobody is given what he does not know. */
+const queuedToken = (version: number): string =>
+  version === FIRST_VERSION ? eventToken('QUEUED') : `${eventToken('QUEUED')}_v${version}`;
+
 export function names(prefix: string): Names {
   const p = prefix;
   return {
@@ -73,11 +78,13 @@ export function names(prefix: string): Names {
       keys: `${p}keys`,
       controls: `${p}controls`,
     },
-    taskEvent: (tenant, type, taskId, kind) => `${p}tasks.${tenant}.${type}.${taskId}.${eventToken(kind)}`,
+    taskEvent: (tenant, type, taskId, kind, version = FIRST_VERSION) =>
+      `${p}tasks.${tenant}.${type}.${taskId}.${kind === 'QUEUED' ? queuedToken(version) : eventToken(kind)}`,
     fence: (tenant, taskId) => `${p}tasks.${tenant}.*.${taskId}.*`,
     allTasks: `${p}tasks.>`,
-    work: (type) => `${p}tasks.*.${type}.*.queued`,
-    workConsumer: (type) => `work_${type}`,
+    work: (type, version = FIRST_VERSION) => `${p}tasks.*.${type}.*.${queuedToken(version)}`,
+    workConsumer: (type, version = FIRST_VERSION) =>
+      version === FIRST_VERSION ? `work_${type}` : `work_${type}_V${version}`,
     feed: (tenant, type, taskId, event) => `${p}events.${tenant}.${type}.${taskId}.${event}`,
     timer: (tenant, type, taskId) => `${p}timers.${tenant}.${type}.${taskId}`,
     due: (tenant, type, taskId) => `${p}due.${tenant}.${type}.${taskId}`,

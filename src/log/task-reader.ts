@@ -1,8 +1,8 @@
 import type { NatsConnection } from '@nats-io/transport-node';
 import { decodeEvent } from '../domain/codec.ts';
 import { TaskledgerError } from '../domain/errors.ts';
-import { EVENT_KINDS, type EventKind, eventToken, type Recorded } from '../domain/events.ts';
-import { openStreamGet, type Source, type Stored } from './stream-get.ts';
+import { type EventKind, eventToken, type Recorded } from '../domain/events.ts';
+import { openStreamGet, type Stored } from './stream-get.ts';
 import type { Names } from './subjects.ts';
 
 /** A replica that lags is asked again after so long, and then the leader. */
@@ -30,30 +30,35 @@ export interface TaskReader {
 export function createTaskReader({ nc, names }: { nc: NatsConnection; names: Names }): TaskReader {
   const get = openStreamGet(nc, names.streams.tasks);
 
-  /** The last event of each kind, not older than `atLeastSeq`. */
+  /** The last event of each kind, not older than `atLeastSeq`; undefined when no replica has got that far. */
   const lastOfEachKind = async (tenant: string, taskId: string, atLeastSeq: number) => {
     const fence = names.fence(tenant, taskId);
     for (const pauseMs of [...LAG_PAUSES_MS, 0]) {
       const lasts = await get.lastOfEach(fence);
-      if (lasts.some(({ seq }) => seq >= atLeastSeq) || atLeastSeq === 0)
-        return { lasts, from: 'replica' as const };
+      if (lasts.some(({ seq }) => seq >= atLeastSeq) || atLeastSeq === 0) return lasts;
       await new Promise((resolve) => setTimeout(resolve, pauseMs));
     }
-    const last = await get.lastFromLeader(fence);
-    const type = last === undefined ? undefined : recordedOf(last).event.type;
-    if (type === undefined) return { lasts: [], from: 'leader' as const };
-    const lasts = await Promise.all(
-      EVENT_KINDS.map((kind) => get.lastFromLeader(names.taskEvent(tenant, type, taskId, kind))),
-    );
-    return { lasts: lasts.flatMap((found) => found ?? []), from: 'leader' as const };
+    return undefined;
+  };
+
+  /** All events of a task, one by one. */
+  const allFromLeader = async (tenant: string, taskId: string): Promise<Stored[]> => {
+    const all: Stored[] = [];
+    const fence = names.fence(tenant, taskId);
+    for (let seq = 1; ; ) {
+      const found = await get.next(fence, seq, 'leader');
+      if (found === undefined) return all;
+      all.push(found);
+      seq = found.seq + 1;
+    }
   };
 
   /** The events of one kind before its last one, which is known. */
-  const earlierThan = async (last: Stored, from: Source): Promise<Stored[]> => {
+  const earlierThan = async (last: Stored): Promise<Stored[]> => {
     const earlier: Stored[] = [];
     for (let seq = 1; ; ) {
       const found =
-        (await get.next(last.subject, seq, from)) ?? (await get.next(last.subject, seq, 'leader'));
+        (await get.next(last.subject, seq, 'replica')) ?? (await get.next(last.subject, seq, 'leader'));
       if (found === undefined || found.seq >= last.seq) return earlier;
       earlier.push(found);
       seq = found.seq + 1;
@@ -62,11 +67,12 @@ export function createTaskReader({ nc, names }: { nc: NatsConnection; names: Nam
 
   return {
     async readTask(tenant, taskId, atLeastSeq = 0) {
-      const { lasts, from } = await lastOfEachKind(tenant, taskId, atLeastSeq);
+      const lasts = await lastOfEachKind(tenant, taskId, atLeastSeq);
+      if (lasts === undefined) return inOrder((await allFromLeader(tenant, taskId)).map(recordedOf));
       const known = inOrder(lasts.map(recordedOf));
       if (isWhole(known)) return known;
       const repeatable = lasts.filter(({ subject }) => !isUnique(subject));
-      const earlier = await Promise.all(repeatable.map((last) => earlierThan(last, from)));
+      const earlier = await Promise.all(repeatable.map((last) => earlierThan(last)));
       return inOrder([...known, ...earlier.flat().map(recordedOf)]);
     },
     async readEvent(seq) {

@@ -35,6 +35,7 @@ describe('the last events of each kind', () => {
   test.each<{ moves: Move[] }>([
     { moves: ['ingest', 'queue', 'claim', 'start', 'fail', 'queue'] },
     { moves: ['ingest', 'queue', 'claim', 'lose', 'queue', 'claim', 'start', 'complete'] },
+    { moves: ['ingest', 'queue', 'requeue'] },
     { moves: ['ingest', 'carry', 'carry'] },
     { moves: ['ingest', 'request_cancel', 'replay', 'request_cancel', 'replay'] },
   ])('are not all after $moves', ({ moves }) => {

@@ -39,6 +39,7 @@ export const queue = (over: Overrides<'queue'> = {}): CommandOf<'queue'> => ({
   inlinePayload: true,
   ...over,
 });
+export const requeue = (): CommandOf<'requeue'> => ({ ...meta(dispatcher), kind: 'requeue' });
 export const claim = (by = 'w1'): CommandOf<'claim'> => ({ ...meta(worker(by)), kind: 'claim' });
 export const start = (by = 'w1', attempt = 1): CommandOf<'start'> => ({
   ...meta(worker(by)),

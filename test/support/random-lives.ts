@@ -17,6 +17,7 @@ import {
   reject,
   replay,
   requestCancel,
+  requeue,
   reschedule,
   start,
   worker,
@@ -70,7 +71,8 @@ function draw(task: number, state: TaskState | undefined, dice: () => number): C
   const by = `w${Math.floor(dice() * 3)}`;
   const holder = state.holder ?? by;
   const draws: (() => Command)[] = [
-    () => queue({ inlinePayload: dice() < 0.8 }),
+    () => queue({ inlinePayload: dice() < 0.8, pardon: dice() < 0.2 }),
+    () => requeue(),
     () => claim(by),
     () => start(holder, state.attempt),
     () => complete(holder, state.attempt),

@@ -10,7 +10,7 @@ const RUNNING = ['CLAIMED', 'PROCESSING'] as const;
 export const LEGAL_FROM: Readonly<Record<EventKind, readonly (Status | null)[]>> = {
   INGESTED: [null],
   REJECTED: [null],
-  QUEUED: ['INGESTED', 'FAILED', 'RETRY_CLAIMED', 'REPLAYED'],
+  QUEUED: ['INGESTED', 'QUEUED', 'FAILED', 'RETRY_CLAIMED', 'REPLAYED'],
   CLAIMED: ['QUEUED'],
   PROCESSING: ['CLAIMED'],
   COMPLETED: ['PROCESSING'],

@@ -19,8 +19,8 @@ type Step = Command['kind'];
 export type Move = Step | 'fail_for_good';
 
 export const MOVES: readonly Move[] = [
-  ...(['ingest', 'reject', 'queue', 'claim', 'start', 'complete', 'fail', 'fail_for_good', 'lose'] as const),
-  ...(['dead_letter', 'request_cancel', 'cancel', 'replay', 'discard', 'carry'] as const),
+  ...(['ingest', 'reject', 'queue', 'requeue', 'claim', 'start', 'complete', 'fail', 'lose'] as const),
+  ...(['fail_for_good', 'dead_letter', 'request_cancel', 'cancel', 'replay', 'discard', 'carry'] as const),
 ];
 
 /** A command that is legal in every state where its kind is. */
@@ -47,6 +47,7 @@ function command(kind: Step, taskId: string, state: TaskState | undefined): Comm
       return { ...meta, kind, attempt, reason: 'lease_expired', dice: 0.5 };
     case 'discard':
       return { ...meta, kind, reason: 'useless' };
+    case 'requeue':
     case 'claim':
     case 'dead_letter':
     case 'request_cancel':
