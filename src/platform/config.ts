@@ -167,6 +167,12 @@ export const settings = {
     30_000,
     'A lease that is not renewed for this long is lost',
   ),
+  spoolDir: setting(
+    'TASKLEDGER_SPOOL_DIR',
+    optionalText,
+    undefined,
+    'Directory where workers keep outcomes while the log does not answer; without one they are lost when the process ends',
+  ),
   projectorBatchEvents: setting(
     'TASKLEDGER_PROJECTOR_BATCH',
     atLeast(1),

@@ -10,6 +10,7 @@ import type { Counters, WorkerHooks } from './hooks.ts';
 import type { LeaseKeeper } from './lease-keeper.ts';
 import type { Standing } from './redelivery.ts';
 import type { ResultLimits } from './result.ts';
+import type { OutcomeKeeper } from './spool/spool.ts';
 
 /** What the steps of an attempt work with. */
 export interface Bench {
@@ -31,7 +32,8 @@ export interface Bench {
   /** How often a long attempt announces its task again: well within the hot window. */
   readonly carryEveryMs: number;
   readonly resultLimits: ResultLimits;
-  /** The worker waits for nothing any more: outcomes that could not be stored until now are given up. */
+  readonly spool: OutcomeKeeper;
+  /** The worker waits for nothing any more: outcomes that could not be stored until now are left to the spool. */
   abandoned(): boolean;
   readonly counters: Counters;
   readonly hooks: WorkerHooks;

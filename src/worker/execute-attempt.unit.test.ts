@@ -12,6 +12,7 @@ import { executeAttempt } from './execute-attempt.ts';
 import { type Handler, runnable } from './handler.ts';
 import { newCounters } from './hooks.ts';
 import type { Standing } from './redelivery.ts';
+import { noSpool } from './spool/spool.ts';
 
 const TENANT = 'acme';
 
@@ -45,6 +46,7 @@ async function setup({
     abortGraceMs: 20,
     carryEveryMs: 3_600_000,
     resultLimits: { maxBytes: 10_000, maxDepth: 16 },
+    spool: noSpool,
     abandoned: () => false,
     counters: newCounters(),
     hooks: {},

@@ -6,6 +6,7 @@ import type { LostCause } from './outcome.ts';
 /** The attempt that a hook is told of. */
 export interface AttemptInfo {
   readonly task: TaskInfo;
+  /** Undefined when the attempt was another process's, whose spool this worker has told. */
   readonly payload: unknown;
 }
 
@@ -33,6 +34,10 @@ export interface WorkerStats {
   readonly cancelled: number;
   readonly released: number;
   readonly lost: number;
+  /** Outcomes that the log had not answered about when the worker stopped: they wait in its spool. */
+  readonly spooled: number;
+  /** Outcomes of dead workers that this one found in the spool directory and told. */
+  readonly inherited: number;
   /** Deliveries given back unclaimed. */
   readonly handedBack: number;
   /** Attempts of other workers that this one recorded as lost. */
@@ -49,6 +54,8 @@ export const newCounters = (): Counters => ({
   cancelled: 0,
   released: 0,
   lost: 0,
+  spooled: 0,
+  inherited: 0,
   handedBack: 0,
   reclaimed: 0,
   strayRejections: 0,

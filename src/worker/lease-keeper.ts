@@ -41,6 +41,7 @@ export class LeaseKeeper {
   readonly #progress = new Map<string, Extract<ToLeaseThread, { kind: 'progress' }>>();
   #thread: Thread | undefined;
   #ticking: NodeJS.Timeout | undefined;
+  #degraded: string | undefined;
   #stopping = false;
 
   constructor(options: LeaseKeeperOptions) {
@@ -74,6 +75,12 @@ export class LeaseKeeper {
   /** Shown in the registry with its next write; of many in a row, the last. What is no small JSON is logged instead. */
   showProgress(task: string, attempt: number, progress: Json): void {
     this.#progress.set(task, { kind: 'progress', task, attempt, progress });
+  }
+
+  /** Shown in the registry: why this worker takes no work at present. */
+  showDegraded(reason: string | undefined): void {
+    this.#degraded = reason;
+    this.#thread?.postMessage({ kind: 'degraded', reason } satisfies ToLeaseThread);
   }
 
   /** Ends the thread; it takes this worker out of the registry first. */
@@ -133,6 +140,7 @@ export class LeaseKeeper {
       thread.on('message', (message: FromLeaseThread) => {
         if (message.kind !== 'started') return;
         started = true;
+        if (this.#degraded !== undefined) this.showDegraded(this.#degraded);
         resolve();
       });
       thread.once('error', (error) => {

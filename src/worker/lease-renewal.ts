@@ -4,6 +4,7 @@ import type { HeldLease, LeaseTable } from './lease-table.ts';
 /** What the main thread tells the lease thread. Leases themselves go through the shared table. */
 export type ToLeaseThread =
   | { readonly kind: 'stop' }
+  | { readonly kind: 'degraded'; readonly reason: string | undefined }
   | { readonly kind: 'progress'; readonly task: string; readonly attempt: number; readonly progress: Json };
 export type FromLeaseThread = { readonly kind: 'started' } | { readonly kind: 'stopped' };
 

@@ -32,7 +32,8 @@ async function run(data: LeaseThreadData, port: NonNullable<typeof parentPort>):
   const scan = setInterval(() => {
     for (const lease of renewal.due(monotonicMs())) void renew(nc, renewal, lease);
   }, data.scanEveryMs);
-  const write = () => writeEntry(nc, data, renewal, progress);
+  let degraded: string | undefined;
+  const write = () => writeEntry(nc, data, renewal, { progress, degraded });
   const writing = setInterval(write, data.identity.everyMs);
   write();
 
@@ -50,7 +51,11 @@ async function run(data: LeaseThreadData, port: NonNullable<typeof parentPort>):
   };
   port.on('message', (message: ToLeaseThread) => {
     if (message.kind === 'stop') void stop();
-    else progress.set(message.task, message);
+    else if (message.kind === 'progress') progress.set(message.task, message);
+    else {
+      degraded = message.reason;
+      write();
+    }
   });
   // Whoever sees 'started' may rely on the entry being there.
   await nc.flush();
@@ -73,7 +78,10 @@ function writeEntry(
   nc: NatsConnection,
   { identity, entrySubject }: LeaseThreadData,
   renewal: LeaseRenewal,
-  progress: Map<string, WorkerEntry['active'][number]>,
+  {
+    progress,
+    degraded,
+  }: { progress: Map<string, WorkerEntry['active'][number]>; degraded: string | undefined },
 ): void {
   if (nc.isClosed()) return;
   const now = monotonicMs();
@@ -89,6 +97,7 @@ function writeEntry(
     seenAt: Date.now(),
     blockedMs: Math.round(renewal.blockedMs(now)),
     active,
+    ...(degraded === undefined ? {} : { degraded }),
   };
   nc.publish(entrySubject, JSON.stringify(entry));
 }

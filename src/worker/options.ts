@@ -34,6 +34,8 @@ export interface WorkerOptions {
   readonly abortGraceMs?: number;
   /** A worker whose event loop is stuck for longer no longer keeps its leases. Default 300 000. */
   readonly maxBlockedMs?: number;
+  /** Where outcomes are kept while the log does not answer, so that they outlive this process. Default: TASKLEDGER_SPOOL_DIR, else nowhere. */
+  readonly spoolDir?: string;
   /** A rejection that nobody handles: `log` it and go on (default), or leave it to Node, which ends the process. */
   readonly strayRejections?: 'log' | 'crash';
   readonly hooks?: WorkerHooks;
@@ -54,6 +56,7 @@ export interface WorkerPlan {
   readonly shutdownGraceMs: number;
   readonly abortGraceMs: number;
   readonly maxBlockedMs: number;
+  readonly spoolDir: string | undefined;
   readonly strayRejections: 'log' | 'crash';
   readonly hooks: WorkerHooks;
   readonly logger: Logger;
@@ -109,6 +112,7 @@ export function planOf(options: WorkerOptions): WorkerPlan {
     shutdownGraceMs: options.shutdownGraceMs ?? 20_000,
     abortGraceMs: options.abortGraceMs ?? 5_000,
     maxBlockedMs: options.maxBlockedMs ?? 300_000,
+    spoolDir: options.spoolDir ?? config.spoolDir,
     strayRejections: options.strayRejections ?? 'log',
     hooks: options.hooks ?? {},
     logger: logger.child({ worker: id }),

@@ -1,14 +1,16 @@
 import type { Attempt } from './attempt.ts';
 import type { Bench } from './bench.ts';
-import type { WorkerHooks } from './hooks.ts';
+import type { AttemptInfo, WorkerHooks } from './hooks.ts';
 import { taskInfoOf } from './run-handler.ts';
 import type { Settlement } from './settle.ts';
 
 /** Counts a settled attempt and tells the hooks of it. */
-export function report(bench: Bench, { state, payload }: Attempt, { outcome, event }: Settlement): void {
+export const report = (bench: Bench, { state, payload }: Attempt, settlement: Settlement): void =>
+  reportOf(bench, { task: taskInfoOf(state), payload }, settlement);
+
+export function reportOf(bench: Bench, { task, payload }: AttemptInfo, { outcome, event }: Settlement): void {
   const { counters, hooks, logger } = bench;
   counters[outcome.status] += 1;
-  const task = taskInfoOf(state);
   switch (outcome.status) {
     case 'completed':
       hooks.completed?.({ task, payload, result: outcome.result });
@@ -26,6 +28,9 @@ export function report(bench: Bench, { state, payload }: Attempt, { outcome, eve
       break;
     case 'released':
       hooks.released?.({ task, payload });
+      break;
+    case 'spooled':
+      logger.warn({ taskId: task.id, tenant: task.tenant }, 'outcome left in the spool');
       break;
     case 'lost': {
       const { reason: cause } = outcome;

@@ -1,5 +1,4 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Command } from '../domain/commands.ts';
 import { TaskledgerError } from '../domain/errors.ts';
 import type { TaskEvent } from '../domain/events.ts';
 import { execute } from '../log/handle.ts';
@@ -7,10 +6,12 @@ import type { Attempt } from './attempt.ts';
 import { type Bench, commandMeta } from './bench.ts';
 import { ACK } from './delivery.ts';
 import type { Outcome } from './outcome.ts';
+import type { SettleCommand } from './spool/spool-format.ts';
 
 /** What was settled: the outcome that counts, and its event when this worker stored one. */
 export interface Settlement {
-  readonly outcome: Outcome;
+  /** `spooled`: the worker ends, and another will tell the log. */
+  readonly outcome: Outcome | { readonly status: 'spooled' };
   readonly event: TaskEvent | undefined;
 }
 
@@ -22,7 +23,8 @@ const LONGEST_PAUSE_MS = 2_000;
  * told again and again: the lease may run out meanwhile, but until somebody takes the task over the outcome still
  * counts, and after that the fence refuses it. A refusal makes the attempt `lost`.
  *
- * What is still untold when the worker is `abandoned` is where a spool on disk will take over.
+ * Meanwhile the spool keeps the outcome on the disk. When the worker is `abandoned` before the log has answered, it
+ * stays there for another to tell; without a spool it is lost.
  */
 export async function settle(
   bench: Bench,
@@ -35,6 +37,32 @@ export async function settle(
   // One event id for all tries: by it the log recognises an earlier success of ours.
   const meta = commandMeta(bench, attempt.queued.event.trace);
   const command = commandOf(outcome, attempt, { ...meta, runMs, dice: bench.dice() });
+  const slip = bench.spool.slip({ tenant, taskId, command });
+  try {
+    const settlement = await tell(bench, attempt, outcome, command);
+    if (settlement === undefined)
+      return (await slip.keep())
+        ? { outcome: { status: 'spooled' }, event: undefined }
+        : lost('lease_expired');
+    slip.settled();
+    // While it was on the disk, another may have told it.
+    if (slip.kept && settlement.outcome.status === 'lost' && (await isStored(bench, attempt, command)))
+      return { outcome, event: undefined };
+    return settlement;
+  } catch (error) {
+    slip.settled();
+    throw error;
+  }
+}
+
+/** Answers undefined when the worker is abandoned first. */
+async function tell(
+  bench: Bench,
+  attempt: Attempt,
+  outcome: Exclude<Outcome, { status: 'lost' }>,
+  command: SettleCommand,
+): Promise<Settlement | undefined> {
+  const { tenant, id: taskId } = attempt.state;
   for (let tries = 0; ; tries++) {
     try {
       // Only the log knows of the request that makes the cancellation legal.
@@ -53,9 +81,14 @@ export async function settle(
         'outcome not stored yet',
       );
     }
-    if (bench.abandoned()) return lost('lease_expired');
+    if (bench.abandoned()) return undefined;
     await pause(Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(tries, 10)));
   }
+}
+
+async function isStored(bench: Bench, { state }: Attempt, { eventId }: SettleCommand): Promise<boolean> {
+  const events = await bench.log.readTask(state.tenant, state.id).catch(() => []);
+  return events.some(({ event }) => event.id === eventId);
 }
 
 const lost = (reason: 'superseded' | 'lease_expired'): Settlement => ({
@@ -69,7 +102,7 @@ function commandOf(
   outcome: Exclude<Outcome, { status: 'lost' }>,
   { number: attempt }: Attempt,
   { runMs: ranFor, dice, ...meta }: SettleMeta,
-): Command {
+): SettleCommand {
   const runMs = Math.max(0, Math.round(ranFor));
   switch (outcome.status) {
     case 'completed':

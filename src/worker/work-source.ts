@@ -9,6 +9,7 @@ export class WorkSource {
   readonly #pulls: readonly Pull[];
   readonly #room: { readonly free: number; freeFor(type: string): number };
   #scheduled = false;
+  #held = false;
   #stopped = true;
   #first = 0;
   #regular: NodeJS.Timeout | undefined;
@@ -32,6 +33,16 @@ export class WorkSource {
     setImmediate(() => this.#topUpNow());
   }
 
+  /** Asks for nothing more until it may again; what was asked for still comes. */
+  hold(held: boolean): void {
+    this.#held = held;
+    if (!held) this.topUp();
+  }
+
+  get held(): boolean {
+    return this.#held;
+  }
+
   /** The connection is new: the server has forgotten what was asked for. */
   reconnected(): void {
     for (const pull of this.#pulls) pull.forget();
@@ -47,7 +58,7 @@ export class WorkSource {
 
   #topUpNow(): void {
     this.#scheduled = false;
-    if (this.#stopped) return;
+    if (this.#stopped || this.#held) return;
     const ready = this.#pulls.filter((pull) => pull.ready);
     // The first in the list has the first choice: take turns.
     const start = ready.length > 1 ? this.#first++ % ready.length : 0;

@@ -18,6 +18,8 @@ export interface WorkerEntry {
   readonly blockedMs: number;
   /** The attempts whose leases it keeps alive. */
   readonly active: readonly ActiveAttempt[];
+  /** Why it takes no work at present. */
+  readonly degraded?: string;
 }
 
 export interface ActiveAttempt {
@@ -28,6 +30,6 @@ export interface ActiveAttempt {
 }
 
 /** What the worker knows of itself once and for all. */
-export type WorkerIdentity = Omit<WorkerEntry, 'seenAt' | 'blockedMs' | 'active'>;
+export type WorkerIdentity = Omit<WorkerEntry, 'seenAt' | 'blockedMs' | 'active' | 'degraded'>;
 
 export const taskKey = (tenant: string, taskId: string): string => `${tenant}/${taskId}`;

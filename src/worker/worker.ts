@@ -17,6 +17,7 @@ import { LeaseKeeper } from './lease-keeper.ts';
 import { planOf, type WorkerOptions, type WorkerPlan } from './options.ts';
 import { Pull } from './pull.ts';
 import { guarded } from './report.ts';
+import { openSpooling, type Spooling } from './spool/spooling.ts';
 import { hearStrayRejections } from './stray-rejections.ts';
 import { within } from './within.ts';
 import { ensureConsumers } from './work-consumers.ts';
@@ -49,6 +50,7 @@ interface Running {
   readonly leases: LeaseKeeper;
   readonly feed: Feed;
   readonly source: WorkSource;
+  readonly spooling: Spooling;
   readonly stopHearing: () => void;
 }
 
@@ -59,6 +61,8 @@ const LAST_SETTLE_MS = 2_000;
 const MAX_TIMER_MS = 2 ** 31 - 1;
 /** How long a stopping worker waits for a server that does not answer. */
 const FLUSH_MS = 2_000;
+/** After which a work item that came to a worker that takes none is delivered again. */
+const HELD_MS = 1_000;
 
 /** Modes: made -> starting -> running -> ending -> stopped. Starting may fail, which stops it. */
 class TaskWorker implements Worker {
@@ -141,15 +145,25 @@ class TaskWorker implements Worker {
       const feed = new Feed({ nc, names, active: this.#active });
       undo.push(() => feed.stop());
       feed.start(runnables.keys());
-      this.#bench = this.#makeBench(nc, log, leases, registry, ackWaits);
+      const spooling = await openSpooling({
+        directory: this.#plan.spoolDir,
+        worker: id,
+        onProblem: () => this.#tellProblem(),
+        logger,
+      });
+      undo.push(() => spooling.stop());
+      const bench = this.#makeBench(nc, log, leases, registry, ackWaits, spooling);
+      this.#bench = bench;
       const source = new WorkSource(
         [...runnables.keys()].map((type) => this.#pull(nc, type)),
         this.#admission,
       );
       const stopHearing = this.#plan.strayRejections === 'log' ? this.#hearStrays() : () => {};
-      this.#running = { nc, log, leases, feed, source, stopHearing };
-      void this.#watchConnection(nc, source);
+      this.#running = { nc, log, leases, feed, source, spooling, stopHearing };
+      if (spooling.problem !== undefined) this.#tellProblem();
+      void this.#watchConnection(nc, source, spooling);
       source.start();
+      spooling.inherit(bench);
       logger.info(
         { types: [...runnables.keys()], concurrency: total, ackWaitMs: leastAckWaitMs },
         'worker started',
@@ -190,11 +204,12 @@ class TaskWorker implements Worker {
     const running = this.#running;
     this.#admission.close();
     if (running === undefined) return clearTimeout(this.#patience);
-    const { nc, log, leases, feed, source, stopHearing } = running;
+    const { nc, log, leases, feed, source, spooling, stopHearing } = running;
     await within(FLUSH_MS, source.stop());
     await this.#admission.whenIdle();
     clearTimeout(this.#patience);
     feed.stop();
+    await spooling.stop();
     await leases.stop();
     // The acks are still on their way out; without a connection there is nobody to wait for.
     if (!nc.isClosed()) await within(FLUSH_MS, nc.flush());
@@ -216,10 +231,27 @@ class TaskWorker implements Worker {
     }, ms);
   }
 
+  /** With a spool the attempt goes on: its outcome will be told, and the fence says whether it still counts. */
   #leaseExpired(slot: number): void {
     for (const attempt of this.#active.values()) {
-      if (attempt.leaseSlot === slot) attempt.abort('lease_expired');
+      if (attempt.leaseSlot !== slot) continue;
+      if (this.#plan.spoolDir === undefined) attempt.abort('lease_expired');
+      else this.#plan.logger.warn({ attempt: attempt.key }, 'lease not renewed for its ack-wait; going on');
     }
+  }
+
+  /** A worker that could not keep an outcome takes no work: in an outage it would lose what it has done. */
+  #tellProblem(): void {
+    const running = this.#running;
+    if (running === undefined) return;
+    const { problem } = running.spooling;
+    running.source.hold(problem !== undefined);
+    running.leases.showDegraded(
+      problem === undefined ? undefined : `the spool cannot be written: ${problem}`,
+    );
+    const { spoolDir, logger } = this.#plan;
+    if (problem === undefined) logger.info({ spoolDir }, 'the spool can be written again: taking work');
+    else logger.error({ spoolDir, problem }, 'the spool cannot be written: taking no work');
   }
 
   #makeBench(
@@ -228,6 +260,7 @@ class TaskWorker implements Worker {
     leases: LeaseKeeper,
     registry: WorkerRegistry,
     ackWaits: ReadonlyMap<string, number>,
+    spooling: Spooling,
   ): Bench {
     const { config, runnables, abortGraceMs, hooks, logger } = this.#plan;
     return {
@@ -246,6 +279,7 @@ class TaskWorker implements Worker {
       abortGraceMs,
       carryEveryMs: Math.min(MAX_TIMER_MS, (config.hotWindowHours * 3_600_000) / 3),
       resultLimits: { maxBytes: config.maxPayloadBytes, maxDepth: config.maxPayloadDepth },
+      spool: spooling.keeper,
       abandoned: () => this.#abandoned,
       counters: this.#counters,
       hooks: guarded(hooks, logger),
@@ -262,6 +296,8 @@ class TaskWorker implements Worker {
       consumer: names.workConsumer(type),
       type,
       onDelivery: (delivery) => {
+        if (this.#running?.source.held === true && this.#bench !== undefined)
+          return handBack(this.#bench, delivery, HELD_MS);
         this.#admission.offer(delivery);
         this.#running?.source.topUp();
       },
@@ -286,9 +322,11 @@ class TaskWorker implements Worker {
     });
   }
 
-  async #watchConnection(nc: NatsConnection, source: WorkSource): Promise<void> {
+  async #watchConnection(nc: NatsConnection, source: WorkSource, spooling: Spooling): Promise<void> {
     for await (const status of nc.status()) {
+      if (status.type === 'disconnect') spooling.connectionIs('away');
       if (status.type !== 'reconnect') continue;
+      spooling.connectionIs('back');
       source.reconnected();
       if (this.#running !== undefined) void recheck(this.#running.log, this.#active, this.id);
     }

@@ -191,6 +191,14 @@ test('a rejection that a handler forgot is told, and neither ends the process no
   await rig.whenAllAcked();
 });
 
+test('a rejection that a handler forgot ends the process when the worker leaves it to Node', async () => {
+  const child = await rig.spawn({ concurrency: 1, strayRejections: 'crash' });
+  const id = await rig.enqueue({ payload: { do: 'reject-after-return' } });
+  expect(await child.exited).not.toBe(0);
+  // Whether the result was told before depends on who was faster.
+  if (!rig.kinds(id).includes('COMPLETED')) await loseAsAnother(id);
+});
+
 describe('a lost lease', () => {
   test('aborts the handler at once, and its result is refused', async () => {
     const started = gate();
