@@ -38,7 +38,7 @@ export async function runChaos(options: RunOptions): Promise<Report> {
   await mkdir(dir, { recursive: true });
   const history = createWriteStream(join(dir, 'history.jsonl'));
   const record = (kind: string, entry: object): void =>
-    void history.write(`${JSON.stringify({ kind, ...entry })}\n`);
+    void history.write(`${JSON.stringify({ record: kind, ...entry })}\n`);
   log('starting the servers and every part');
   const stand = await openStand({
     dir,

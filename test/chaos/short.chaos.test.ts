@@ -1,0 +1,34 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { reportText } from './run/report.ts';
+import { runChaos } from './run/run.ts';
+
+const SEED = 4;
+const SECONDS = 40;
+/** Starting, load, healing, every lease and backoff, collecting. */
+const TIMEOUT_MS = 420_000;
+
+it(
+  'keeps every promise while a seeded nemesis kills, pauses, cuts and slows whatever it finds',
+  async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'taskledger-chaos-'));
+    const report = await runChaos({
+      seed: SEED,
+      seconds: SECONDS,
+      tasksPerSecond: 6,
+      size: { apis: 1, dispatchers: 2, projectors: 1, workers: 3 },
+      dir,
+      log: (line) => console.log(`[chaos] ${line}`),
+    });
+    console.log(reportText(report));
+    expect(report.violations, `history and logs are kept in ${dir}`).toEqual([]);
+    expect(report.complaints).toEqual([]);
+    // A run in which nothing happened would prove nothing.
+    expect(report.acknowledged).toBeGreaterThan(SECONDS);
+    expect(Object.keys(report.faults).length).toBeGreaterThan(3);
+    if (!process.env['TEST_KEEP_DATA']) await rm(dir, { recursive: true, force: true });
+  },
+  TIMEOUT_MS,
+);
