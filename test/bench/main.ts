@@ -23,6 +23,8 @@ const { values: args } = parseArgs({
     workers: { type: 'string', default: '1' },
     concurrency: { type: 'string', default: '100' },
     via: { type: 'string', default: 'log' },
+    replicas: { type: 'string', default: '1' },
+    sync: { type: 'string' },
     set: { type: 'string', multiple: true, default: [] },
     profile: { type: 'string', multiple: true, default: [] },
     help: { type: 'boolean', default: false },
@@ -36,6 +38,8 @@ const HELP = `npm run bench -- [options]
   --layout LIST         processes of the product, roles joined by "+": all | api,dispatcher,projector | ... (${args.layout})
   --workers N           worker processes (${args.workers}), of --concurrency N (${args.concurrency}) each
   --via log|http        how sustained and latency submit (${args.via})
+  --replicas 1|3|5      nats-servers on this machine, and copies of every stream (${args.replicas})
+  --sync INTERVAL       sync_interval of JetStream: always, or a duration; the server's default is 2m
   --set NAME=VALUE      a setting of the product, as its environment variable
   --profile PART        CPU profile of a part, summarised on stderr: a role of the layout, submitter or worker (may be repeated)
 
@@ -45,7 +49,7 @@ ${measurements.map(({ name, about }) => `  ${name.padEnd(20)}  ${about}`).join('
 const log = (line: string): void => console.error(`bench: ${line}`);
 
 function readSettings(): BenchSettings {
-  const count = (name: 'seconds' | 'workers' | 'concurrency'): number => {
+  const count = (name: 'seconds' | 'workers' | 'concurrency' | 'replicas'): number => {
     const value = Number(args[name]);
     if (!(value > 0)) throw new Error(`--${name} must be a positive number`);
     return value;
@@ -57,6 +61,8 @@ function readSettings(): BenchSettings {
     concurrency: count('concurrency'),
     via: args.via,
     layout: args.layout,
+    replicas: count('replicas'),
+    sync: args.sync,
   };
 }
 
@@ -96,7 +102,7 @@ async function measure(
   });
   const loads = openLoads(stand, settings, nodeArgs);
   const machine = describeMachine(stands.natsVersion);
-  const { layout, workers, concurrency } = settings;
+  const { layout, workers, concurrency, replicas, sync } = settings;
   const bench: Bench = {
     settings,
     stand,
@@ -109,7 +115,14 @@ async function measure(
         name,
         value,
         unit,
-        params: { layout, workers, concurrency, ...params },
+        params: {
+          layout,
+          workers,
+          concurrency,
+          replicas,
+          ...(sync === undefined ? {} : { sync }),
+          ...params,
+        },
         machine,
         at: new Date().toISOString(),
       }),
@@ -143,7 +156,7 @@ async function main(): Promise<void> {
   const chosen = selected();
   await buildLoad();
   if (args.profile.length > 0) await mkdir(profileFolder, { recursive: true });
-  const stands = await prepareStands(log);
+  const stands = await prepareStands(log, settings);
   const figures: Figure[] = [];
   try {
     for (const measurement of chosen) {

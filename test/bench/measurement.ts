@@ -12,6 +12,10 @@ export interface BenchSettings {
   readonly workers: number;
   readonly via: 'log' | 'http';
   readonly layout: string;
+  /** nats-servers, and copies of every stream. */
+  readonly replicas: number;
+  /** `sync_interval` of JetStream, when not the server's default. */
+  readonly sync: string | undefined;
 }
 
 /** What a measurement works with: the product on empty servers, load processes that end with it, and a place for figures. */

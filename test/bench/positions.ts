@@ -23,7 +23,7 @@ export async function watchPositions(source: {
   /** Without a projector nothing is ever behind. */
   readonly projecting: boolean;
 }): Promise<Positions & { close(): Promise<void> }> {
-  const nc = await connect({ servers: source.natsUrl, name: 'bench-positions' });
+  const nc = await connect({ servers: source.natsUrl.split(','), name: 'bench-positions' });
   const manager = await jetstreamManager(nc);
   const pool = new pg.Pool({ connectionString: source.databaseUrl, max: 1 });
   pool.on('error', () => {});

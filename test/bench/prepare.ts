@@ -11,6 +11,8 @@ export interface Preparation {
   readonly databaseUrl: string;
   /** The key is one of the first. */
   readonly tenants: readonly string[];
+  /** Copies of every stream. */
+  readonly replicas: string;
 }
 
 /** Makes what an operator makes before the product starts: streams, tables, tenants and a key. */
@@ -18,8 +20,13 @@ export async function prepareStand({
   natsUrl,
   databaseUrl,
   tenants,
+  replicas,
 }: Preparation): Promise<{ apiKey: string }> {
-  const config = loadConfig({ NATS_URL: natsUrl, DATABASE_URL: databaseUrl });
+  const config = loadConfig({
+    NATS_URL: natsUrl,
+    DATABASE_URL: databaseUrl,
+    TASKLEDGER_REPLICAS: replicas,
+  });
   const names = namesOf(config.prefix);
   await migrate(databaseUrl, { logger });
   const nc = await connectNats(config, 'bench-prepare');

@@ -6,7 +6,8 @@ import pg from 'pg';
 import { names } from '../../src/log/subjects.ts';
 import { type ChildServer, launchServer } from '../../src/platform/embedded/child-server.ts';
 import { findNatsServer } from '../../src/platform/embedded/nats-binary.ts';
-import { type NatsServer, startNatsServer } from '../../src/platform/embedded/nats-process.ts';
+import { startNatsCluster } from '../../src/platform/embedded/nats-cluster.ts';
+import { startNatsServer } from '../../src/platform/embedded/nats-process.ts';
 import { freePort } from '../../src/platform/embedded/ports.ts';
 import { type PostgresServer, startPostgres } from '../../src/platform/embedded/postgres-process.ts';
 import { productMain } from './built.ts';
@@ -70,8 +71,16 @@ const PROCESS_STOP_MS = 20_000;
 const OUTPUT_SHOWN = 4_000;
 const HEALTHY_WITHIN_MS = 30_000;
 
-/** Postgres is started once; every stand has a database of its own in it, and a nats-server with an empty store. */
-export async function prepareStands(log: (line: string) => void): Promise<Stands> {
+/** What the log stands on. */
+export interface Durability {
+  /** nats-servers on this machine, and copies of every stream. */
+  readonly replicas: number;
+  /** JetStream's `sync_interval`; the server's default (2 minutes) when absent. */
+  readonly sync?: string | undefined;
+}
+
+/** Postgres is started once; every stand has a database of its own in it, and nats-servers with an empty store. */
+export async function prepareStands(log: (line: string) => void, durability: Durability): Promise<Stands> {
   const dir = await mkdtemp(join(tmpdir(), 'taskledger-bench-'));
   // As root, Postgres runs as another user, who must be able to enter.
   await chmod(dir, 0o755);
@@ -88,12 +97,17 @@ export async function prepareStands(log: (line: string) => void): Promise<Stands
     async open(options) {
       stands += 1;
       const standDir = join(dir, `stand-${stands}`);
-      const server = await startNatsServer({ bin: nats.bin, dir: join(standDir, 'nats'), log });
+      const brokers = await startBrokers(nats.bin, join(standDir, 'nats'), durability);
       try {
         const database = await createDatabase(postgres.url, `bench_${stands}`);
-        return await openStand(options, { server, postgres, ...database, dir: standDir }, log);
+        const replicated = { TASKLEDGER_REPLICAS: String(durability.replicas), ...options.settings };
+        return await openStand(
+          { ...options, settings: replicated },
+          { brokers, postgres, ...database, dir: standDir },
+          log,
+        );
       } catch (error) {
-        await server.stop();
+        await brokers.stop();
         throw error;
       }
     },
@@ -104,8 +118,25 @@ export async function prepareStands(log: (line: string) => void): Promise<Stands
   };
 }
 
+interface Brokers {
+  /** Comma separated. */
+  readonly url: string;
+  readonly pids: readonly number[];
+  stop(): Promise<void>;
+}
+
+async function startBrokers(bin: string, dir: string, { replicas, sync }: Durability): Promise<Brokers> {
+  const options = { bin, dir, ...(sync === undefined ? {} : { syncInterval: sync }) };
+  if (replicas === 1) {
+    const { url, pid, stop } = await startNatsServer(options);
+    return { url, pids: [pid], stop };
+  }
+  const { urls, nodes, stop } = await startNatsCluster({ ...options, size: replicas });
+  return { url: urls.join(','), pids: nodes.flatMap((node) => node.pid() ?? []), stop };
+}
+
 interface Servers {
-  readonly server: NatsServer;
+  readonly brokers: Brokers;
   readonly dir: string;
   readonly postgres: PostgresServer;
   readonly databaseUrl: string;
@@ -117,13 +148,18 @@ async function openStand(
   servers: Servers,
   log: (line: string) => void,
 ): Promise<Stand> {
-  const { server, postgres, databaseUrl } = servers;
+  const { brokers, postgres, databaseUrl } = servers;
   const tenants = options.tenants ?? [BENCH_TENANT];
-  const { apiKey } = await prepareStand({ natsUrl: server.url, databaseUrl, tenants });
+  const { apiKey } = await prepareStand({
+    natsUrl: brokers.url,
+    databaseUrl,
+    tenants,
+    replicas: options.settings?.['TASKLEDGER_REPLICAS'] ?? '1',
+  });
   const httpPort = await freePort();
   const env = {
     PATH: process.env['PATH'] ?? '',
-    NATS_URL: server.url,
+    NATS_URL: brokers.url,
     DATABASE_URL: databaseUrl,
     TASKLEDGER_HTTP_PORT: String(httpPort),
     TASKLEDGER_LOG_LEVEL: 'warn',
@@ -134,7 +170,7 @@ async function openStand(
   const processes: { readonly part: string; readonly server: ChildServer }[] = [];
   let stopping = false;
   const positions = await watchPositions({
-    natsUrl: server.url,
+    natsUrl: brokers.url,
     databaseUrl,
     names: names(''),
     projecting: options.layout.some((part) => plays(part, 'projector')),
@@ -143,7 +179,7 @@ async function openStand(
     stopping = true;
     await Promise.all(processes.map((entry) => entry.server.stop()));
     await positions.close();
-    await server.stop();
+    await brokers.stop();
     await servers.drop();
     await rm(servers.dir, { recursive: true, force: true });
   };
@@ -174,12 +210,12 @@ async function openStand(
   }
   return {
     ...positions,
-    natsUrl: server.url,
+    natsUrl: brokers.url,
     databaseUrl,
     apiUrl,
     apiKey,
     parts: {
-      nats: [server.pid],
+      nats: brokers.pids,
       postgres: [postgres.pid],
       ...Object.fromEntries(processes.map((entry) => [entry.part, [entry.server.pid]])),
     },
