@@ -7,7 +7,9 @@ import type { Operation } from '../checker/evidence.ts';
 import { lifeKey } from '../checker/lives.ts';
 import { startClients } from '../load/clients.ts';
 import { openDoors } from '../load/doors.ts';
+import { askForFeatures, firedSlots } from '../load/features.ts';
 import { startSubscriber } from '../load/subscriber.ts';
+import { TENANTS } from '../load/wishes.ts';
 import { healAll, runFaults } from '../nemesis/nemesis.ts';
 import { planFaults } from '../nemesis/plan.ts';
 import { openStand, type Stand, type StandSize } from '../stand/stand.ts';
@@ -31,6 +33,10 @@ const TERMINAL = new Set(['COMPLETED', 'DEAD_LETTER', 'CANCELLED', 'REJECTED']);
 const QUIET_WITHIN_MS = 180_000;
 const CATCH_UP_MS = 60_000;
 const POLL_MS = 200;
+/** Attempts of one tenant at once: few enough to be reached, enough for its share of the load. */
+const LIMIT = 4;
+/** Whether the dispatcher keeps the limits that the registry takes. */
+const LIMITS_ARE_KEPT = false;
 
 /** One run: a stand, a load, a nemesis, and at the end the checker's verdict. Everything is stopped when it resolves. */
 export async function runChaos(options: RunOptions): Promise<Report> {
@@ -67,6 +73,15 @@ async function hurtAndObserve(
   record: (kind: string, entry: object) => void,
 ) {
   const nc = await connectNats({ ...stand.config, natsUrl: stand.clientNatsUrl }, 'chaos clients');
+  const [scheduled, , limited] = TENANTS;
+  const asked = await askForFeatures({
+    api: stand.apis[0] ?? '',
+    operatorKey: stand.operatorKey,
+    tenant: scheduled,
+    tenantKey: stand.keys.get(scheduled) ?? '',
+    limited: LIMITS_ARE_KEPT ? { tenant: limited, max: LIMIT } : undefined,
+    seconds,
+  });
   const doors = await openDoors({ apis: stand.apis, keys: stand.keys, nc, names: stand.names });
   const subscriber = await startSubscriber(nc, stand.names);
   const clients = startClients({
@@ -121,9 +136,8 @@ async function hurtAndObserve(
       history,
       audit,
       feeds: { reader: subscriber.heard },
-      limits: [],
-      schedules: [],
-      slots: [],
+      ...asked,
+      slots: firedSlots(events),
     },
   };
 }
