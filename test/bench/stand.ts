@@ -128,11 +128,15 @@ interface Brokers {
 async function startBrokers(bin: string, dir: string, { replicas, sync }: Durability): Promise<Brokers> {
   const options = { bin, dir, ...(sync === undefined ? {} : { syncInterval: sync }) };
   if (replicas === 1) {
-    const { url, pid, stop } = await startNatsServer(options);
-    return { url, pids: [pid], stop };
+    const server = await startNatsServer(options);
+    return { url: server.url, pids: [server.pid], stop: () => server.stop() };
   }
-  const { urls, nodes, stop } = await startNatsCluster({ ...options, size: replicas });
-  return { url: urls.join(','), pids: nodes.flatMap((node) => node.pid() ?? []), stop };
+  const cluster = await startNatsCluster({ ...options, size: replicas });
+  return {
+    url: cluster.urls.join(','),
+    pids: cluster.nodes.flatMap((node) => node.pid() ?? []),
+    stop: () => cluster.stop(),
+  };
 }
 
 interface Servers {
