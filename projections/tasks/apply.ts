@@ -35,6 +35,8 @@ export interface TaskChange {
   result: string | null;
   error: string | null;
   rejections: string | null;
+  schedule: string | null;
+  slotAt: number | null;
 }
 
 /**
@@ -83,6 +85,8 @@ function begin({ event, seq }: Recorded): TaskChange {
     result: null,
     error: null,
     rejections: null,
+    schedule: null,
+    slotAt: null,
   };
 }
 
@@ -102,6 +106,8 @@ function fold(change: TaskChange, { event, seq, storedAt }: Recorded): void {
       change.idempotencyKey = event.data.idempotencyKey ?? null;
       change.runAt = event.data.runAt ?? null;
       change.deadlineAt = event.data.deadlineAt ?? null;
+      change.schedule = event.data.schedule?.name ?? null;
+      change.slotAt = event.data.schedule?.slotAt ?? null;
       break;
     case 'REJECTED':
       change.rejections = jsonText(event.data.reasons);

@@ -19,22 +19,23 @@ const MERGE = {
     insert into tasks as t (
       tenant, id, type, status, priority, round, attempt, cancel_requested, submitted_seq, seq,
       submitted_at, updated_at, run_at, due_at, deadline_at, claimed_at, started_at, finished_at,
-      worker, dead_letter_reason, idempotency_key, payload, result, error, rejections)
+      worker, dead_letter_reason, idempotency_key, payload, result, error, rejections, schedule, slot_at)
     select
       tenant, id, type, status, priority, round, attempt, cancel_requested, submitted_seq, seq,
       to_timestamp(submitted_at / 1000.0), to_timestamp(updated_at / 1000.0), to_timestamp(run_at / 1000.0),
       to_timestamp(due_at / 1000.0), to_timestamp(deadline_at / 1000.0), to_timestamp(claimed_at / 1000.0),
       to_timestamp(started_at / 1000.0), to_timestamp(finished_at / 1000.0),
-      worker, dead_letter_reason, idempotency_key, payload, result, error, rejections
+      worker, dead_letter_reason, idempotency_key, payload, result, error, rejections, schedule,
+      to_timestamp(slot_at / 1000.0)
     from unnest(
       $1::text[], $2::uuid[], $3::text[], $4::text[], $5::smallint[], $6::integer[], $7::integer[], $8::boolean[],
       $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[],
       $16::bigint[], $17::bigint[], $18::bigint[], $19::text[], $20::text[], $21::text[], $22::json[], $23::json[],
-      $24::json[], $25::json[]
+      $24::json[], $25::json[], $26::text[], $27::bigint[]
     ) as change (
       tenant, id, type, status, priority, round, attempt, cancel_requested, submitted_seq, seq,
       submitted_at, updated_at, run_at, due_at, deadline_at, claimed_at, started_at, finished_at,
-      worker, dead_letter_reason, idempotency_key, payload, result, error, rejections)
+      worker, dead_letter_reason, idempotency_key, payload, result, error, rejections, schedule, slot_at)
     on conflict (tenant, id) do update set
       type = excluded.type,
       status = excluded.status,
@@ -53,6 +54,8 @@ const MERGE = {
       idempotency_key =
         case when excluded.submitted_seq > 0 then excluded.idempotency_key else t.idempotency_key end,
       rejections = case when excluded.submitted_seq > 0 then excluded.rejections else t.rejections end,
+      schedule = case when excluded.submitted_seq > 0 then excluded.schedule else t.schedule end,
+      slot_at = case when excluded.submitted_seq > 0 then excluded.slot_at else t.slot_at end,
       result =
         case when excluded.submitted_seq > 0 then excluded.result else coalesce(excluded.result, t.result) end,
       error = case when excluded.submitted_seq > 0 then excluded.error else coalesce(excluded.error, t.error) end,
@@ -110,6 +113,8 @@ export async function write(client: pg.ClientBase, changes: readonly TaskChange[
     column((change) => change.result),
     column((change) => change.error),
     column((change) => change.rejections),
+    column((change) => change.schedule),
+    column((change) => change.slotAt),
   ];
   await client.query({ ...MERGE, values });
 }

@@ -35,7 +35,13 @@ function rowAfter(...commands: Command[]): TaskChange {
 describe('the row of a task after', () => {
   test('its submission says everything that the submission said', () => {
     const change = rowAfter(
-      ingest({ runAt: NOW + 50, deadlineAt: NOW + 90, priority: 4, idempotencyKey: 'order-1' }),
+      ingest({
+        runAt: NOW + 50,
+        deadlineAt: NOW + 90,
+        priority: 4,
+        idempotencyKey: 'order-1',
+        schedule: { name: 'nightly', slotAt: NOW - 1 },
+      }),
     );
     expect(change).toEqual({
       tenant: 'acme',
@@ -63,6 +69,8 @@ describe('the row of a task after', () => {
       result: null,
       error: null,
       rejections: null,
+      schedule: 'nightly',
+      slotAt: NOW - 1,
     });
   });
 

@@ -3,6 +3,7 @@ import {
   ActorSchema,
   DeadLetterReasonSchema,
   LostReasonSchema,
+  ScheduledSchema,
   TaskErrorSchema,
   VersionSchema,
 } from './events.ts';
@@ -46,6 +47,7 @@ const ingest = z.strictObject({
   runAt: instant.optional(),
   deadlineAt: instant.optional(),
   version: VersionSchema.optional(),
+  schedule: ScheduledSchema.optional(),
 });
 const reject = z.strictObject({
   ...meta,

@@ -80,12 +80,15 @@ export function decide(state: TaskState | undefined, command: Command): Result<T
 }
 
 function ingested(command: CommandOf<'ingest'>): EventOf<'INGESTED'> {
-  const { payload, fingerprint, idempotencyKey, policy, runAt, deadlineAt } = command;
+  const { payload, fingerprint, idempotencyKey, policy, runAt, deadlineAt, schedule } = command;
   const version = command.version === FIRST_VERSION ? undefined : command.version;
   return {
     ...first(command, command.priority),
     kind: 'INGESTED',
-    data: { payload, ...optional({ fingerprint, idempotencyKey, policy, runAt, deadlineAt, version }) },
+    data: {
+      payload,
+      ...optional({ fingerprint, idempotencyKey, policy, runAt, deadlineAt, version, schedule }),
+    },
   };
 }
 

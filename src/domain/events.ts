@@ -97,6 +97,10 @@ const CarriedStateSchema = z.strictObject({
   payload: JsonSchema,
 });
 
+/** Whose slot a task is: the schedule of its tenant, and the slot's instant unless somebody ran the schedule by hand. */
+export const ScheduledSchema = z.strictObject({ name: NameSchema, slotAt: instant.optional() });
+export type Scheduled = z.infer<typeof ScheduledSchema>;
+
 const data = {
   INGESTED: z.strictObject({
     payload: JsonSchema,
@@ -108,6 +112,7 @@ const data = {
     deadlineAt: instant.optional(),
     /** Absent for version 1. */
     version: VersionSchema.optional(),
+    schedule: ScheduledSchema.optional(),
   }),
   REJECTED: z.strictObject({
     reasons: z

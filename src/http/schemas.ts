@@ -72,6 +72,8 @@ export const TaskViewSchema = z.object({
   deadLetterReason: DeadLetterReasonSchema.nullable(),
   rejections: Reasons.nullable(),
   idempotencyKey: z.string().nullable(),
+  schedule: z.string().nullable().describe('The schedule that made the task'),
+  slotAt: instant.nullable().describe('The slot of the schedule that the task is for'),
   submittedAt: instant,
   runAt: instant.nullable(),
   dueAt: instant.nullable(),

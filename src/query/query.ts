@@ -23,6 +23,9 @@ export interface TaskView {
     | readonly { readonly code: string; readonly field?: string; readonly message: string }[]
     | null;
   readonly idempotencyKey: string | null;
+  /** The schedule that made the task, and the slot it was made for; no slot when somebody ran the schedule by hand. */
+  readonly schedule: string | null;
+  readonly slotAt: string | null;
   readonly submittedAt: string;
   readonly runAt: string | null;
   /** When a retry or delayed start is due. */

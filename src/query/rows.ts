@@ -29,6 +29,8 @@ export interface TaskRow {
   readonly result: Json;
   readonly error: TaskError | null;
   readonly rejections: TaskView['rejections'];
+  readonly schedule: string | null;
+  readonly slot_at: Date | null;
 }
 
 export interface EventRow {
@@ -71,6 +73,8 @@ export const taskView = (row: TaskRow): TaskView => ({
   deadLetterReason: row.dead_letter_reason,
   rejections: row.rejections,
   idempotencyKey: row.idempotency_key,
+  schedule: row.schedule,
+  slotAt: instant(row.slot_at),
   submittedAt: row.submitted_at.toISOString(),
   runAt: instant(row.run_at),
   dueAt: instant(row.due_at),

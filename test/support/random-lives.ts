@@ -101,6 +101,8 @@ function firstCommand(
     ...(dice() < 0.3 ? { idempotencyKey: `order "${task}", \\N` } : {}),
     ...(dice() < 0.3 ? { runAt: NOW + 5_000_000 } : {}),
     ...(dice() < 0.3 ? { deadlineAt: NOW + 9_000_000 } : {}),
+    // No die is thrown for it: the same seed goes on giving the same lives.
+    ...(task % 3 === 0 ? { schedule: { name: 'nightly', slotAt: NOW - 60_000 * task } } : {}),
   });
 }
 
