@@ -110,6 +110,20 @@ export const catalogue = {
     'Create it with "taskledger tenant create".',
   ),
 
+  // Schedules
+  schedule_invalid: entry(
+    400,
+    false,
+    'The schedule cannot be: {reason}',
+    'Correct the field; POST /v1/schedules/preview tries an expression out.',
+  ),
+  schedule_not_found: entry(
+    404,
+    false,
+    'Tenant {tenant} has no schedule {name}',
+    'List the schedules with GET /v1/schedules.',
+  ),
+
   // Submission
   idempotency_conflict: entry(
     409,

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { Json } from '../domain/json.ts';
-import { DEFAULT_PRIORITY, NameSchema, type Priority, PrioritySchema } from '../domain/names.ts';
-import { type PolicyOverride, PolicyOverrideSchema, policyOverride } from '../domain/policy.ts';
-import type { TypeSettings } from '../registry/type-settings.ts';
+import { NameSchema, type Priority, PrioritySchema } from '../domain/names.ts';
+import { type PolicyOverride, PolicyOverrideSchema } from '../domain/policy.ts';
+import { type TypeSettings, withTypeSettings } from '../registry/type-settings.ts';
 import { fingerprintOf, newTaskId, taskIdOfKey } from './identity.ts';
 import { parseInstant } from './instants.ts';
 import { type Issue, issue } from './issue.ts';
@@ -82,7 +82,6 @@ export function parseSubmission(input: unknown, context: SubmissionContext): Par
   if (!envelope.success || issues.length > 0) return { ok: false, issues };
   const { type, payload, priority, policy } = envelope.data;
   const { tenant, fallbackId, now } = context;
-  const settings = context.settingsOf(type);
   const taskId = key.key === undefined ? (fallbackId ?? newTaskId(now)) : taskIdOfKey(tenant, key.key);
   return {
     ok: true,
@@ -91,8 +90,7 @@ export function parseSubmission(input: unknown, context: SubmissionContext): Par
       tenant,
       type,
       payload: payload as Json,
-      priority: (priority ?? settings?.priority ?? DEFAULT_PRIORITY) as Priority,
-      policy: policyOf(settings?.policy, policy),
+      ...withTypeSettings(context.settingsOf(type), { priority, policy }),
       runAt: times.runAt,
       deadlineAt: times.deadlineAt,
       idempotencyKey: taskId === key.key?.toLowerCase() ? undefined : key.key,
@@ -119,9 +117,6 @@ export function givenKey(
   const unfit = checkText(key, field);
   return { key: unfit === undefined ? key : undefined, issue: unfit };
 }
-
-const policyOf = (ofType: PolicyOverride | undefined, ofTask: PolicyOverride | undefined) =>
-  ofType === undefined && ofTask === undefined ? undefined : policyOverride({ ...ofType, ...ofTask });
 
 function checkObject(input: unknown): Issue | undefined {
   if (typeof input !== 'object' || input === null || Array.isArray(input))

@@ -94,13 +94,15 @@ export interface BucketOptions {
 /** The buckets and their options. */
 export function bucketConfigs(names: Names, { replicas }: StreamsConfig): [string, BucketOptions][] {
   const lasting = { replicas, history: 1, storage: StorageType.File, ttl: 0 };
-  const { tenants, types, keys, controls, leaders, workers } = names.buckets;
+  const { tenants, types, keys, controls, leaders, workers, schedules, scheduleMarks } = names.buckets;
   return [
     [tenants, lasting],
     [types, lasting],
     [keys, lasting],
     [controls, lasting],
     [leaders, lasting],
+    [schedules, lasting],
+    [scheduleMarks, lasting],
     [workers, { ...lasting, ttl: WORKER_TTL_MS }],
   ];
 }

@@ -20,6 +20,9 @@ export interface Names {
     readonly leaders: string;
     readonly keys: string;
     readonly controls: string;
+    readonly schedules: string;
+    /** How far each schedule has been fired. */
+    readonly scheduleMarks: string;
   };
   /** `tasks.<tenant>.<type>.<taskId>.<event>`; QUEUED of a version after the first goes to `queued_v<version>`. */
   taskEvent(tenant: string, type: string, taskId: string, kind: EventKind, version?: number): string;
@@ -77,6 +80,8 @@ export function names(prefix: string): Names {
       leaders: `${p}leaders`,
       keys: `${p}keys`,
       controls: `${p}controls`,
+      schedules: `${p}schedules`,
+      scheduleMarks: `${p}schedule_marks`,
     },
     taskEvent: (tenant, type, taskId, kind, version = FIRST_VERSION) =>
       `${p}tasks.${tenant}.${type}.${taskId}.${kind === 'QUEUED' ? queuedToken(version) : eventToken(kind)}`,

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { KV, KvWatchEntry } from '@nats-io/kv';
+import { JetStreamApiError } from '@nats-io/jetstream';
+import type { KV, KvEntry, KvWatchEntry } from '@nats-io/kv';
 import { Kvm } from '@nats-io/kv';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { TaskledgerError } from '../domain/errors.ts';
@@ -24,6 +25,11 @@ export interface Mirror<T> extends Service {
   delete(key: string): Promise<void>;
   /** Calls back for every change from now on, whoever made it; `undefined` is a record that is gone. */
   onChange(listener: Listener<T>): void;
+  /**
+   * Replaces a value by what `build` makes of it, and calls it again when somebody else was faster: nobody's change is lost.
+   * Undefined removes the key; the same value changes nothing. Throws `log_unavailable`.
+   */
+  change(key: string, build: (current: T | undefined) => T | undefined): Promise<T | undefined>;
 }
 
 export type Listener<T> = (key: string, value: T | undefined) => void;
@@ -39,6 +45,11 @@ interface MirrorOptions<T> {
 const LOAD_TIMEOUT_MS = 10_000;
 const WATCH_RETRY_MS = 500;
 const CHECK_MS = 2_000;
+/** Changes of others in a row after which a key is left to them. */
+const MAX_CONFLICTS = 20;
+const CONFLICT_PAUSE_MS = 20;
+/** The server's answer to a write whose expected revision is not the last one. */
+const WRONG_REVISION = 10_071;
 
 export function createMirror<T>(options: MirrorOptions<T>): Mirror<T> {
   return new KvMirror(options);
@@ -100,6 +111,30 @@ class KvMirror<T> implements Mirror<T> {
     } catch (cause) {
       throw new TaskledgerError('log_unavailable', { reason: messageOf(cause) }, { cause });
     }
+  }
+
+  async change(key: string, build: (current: T | undefined) => T | undefined): Promise<T | undefined> {
+    const kv = this.#kv;
+    if (kv === undefined)
+      throw new TaskledgerError('log_unavailable', { reason: `${this.name} is not started` });
+    for (let conflicts = 0; conflicts < MAX_CONFLICTS; conflicts += 1) {
+      const { revision = 0, value: current } = this.#entries.get(key) ?? {};
+      const next = build(current);
+      if (next === current) return current;
+      try {
+        if (next !== undefined) this.#accept(key, await kv.update(key, JSON.stringify(next), revision), next);
+        else {
+          await kv.delete(key, { previousSeq: revision });
+          this.#accept(key, revision, undefined);
+        }
+        return next;
+      } catch (cause) {
+        if (!isConflict(cause))
+          throw new TaskledgerError('log_unavailable', { reason: messageOf(cause) }, { cause });
+      }
+      await this.#readAgain(kv, key, conflicts);
+    }
+    throw new TaskledgerError('log_unavailable', { reason: `others keep changing ${key}` });
   }
 
   async start(): Promise<void> {
@@ -166,6 +201,18 @@ class KvMirror<T> implements Mirror<T> {
     }
   }
 
+  /** After a conflict: what another process wrote, which the watch may not have delivered yet. */
+  async #readAgain(kv: KV, key: string, conflicts: number): Promise<void> {
+    // A replica may lag behind the leader that refused.
+    if (conflicts > 0) await delay(CONFLICT_PAUSE_MS);
+    try {
+      const entry = await kv.get(key);
+      if (entry !== null) this.#read(entry);
+    } catch (cause) {
+      throw new TaskledgerError('log_unavailable', { reason: messageOf(cause) }, { cause });
+    }
+  }
+
   /** The bucket was made anew and counts from 1 again. */
   #forget(): void {
     this.#options.logger.warn({ bucket: this.#options.bucket }, 'bucket was replaced');
@@ -178,6 +225,10 @@ class KvMirror<T> implements Mirror<T> {
 
   #receive(entry: KvWatchEntry): void {
     this.#heard = Math.max(this.#heard, entry.revision);
+    this.#read(entry);
+  }
+
+  #read(entry: KvEntry): void {
     if (entry.operation !== 'PUT') {
       this.#accept(entry.key, entry.revision, undefined);
       return;
@@ -201,5 +252,8 @@ class KvMirror<T> implements Mirror<T> {
 }
 
 const lastRevisionOf = async (kv: KV): Promise<number> => (await kv.status()).streamInfo.state.last_seq;
+
+const isConflict = (error: unknown): boolean =>
+  error instanceof JetStreamApiError && error.code === WRONG_REVISION;
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { NameSchema, PrioritySchema } from '../domain/names.ts';
-import { PolicyOverrideSchema } from '../domain/policy.ts';
+import { DEFAULT_PRIORITY, NameSchema, type Priority, PrioritySchema } from '../domain/names.ts';
+import { type PolicyOverride, PolicyOverrideSchema, policyOverride } from '../domain/policy.ts';
 
 /** What an installation has decided about a task type. A type without settings works, with the defaults. */
 export const TypeSettingsSchema = z.strictObject({
@@ -17,3 +17,15 @@ export const TypeSettingsSchema = z.strictObject({
   concurrencyKeyLimit: z.int().min(1).max(1_000_000).optional(),
 });
 export type TypeSettings = z.infer<typeof TypeSettingsSchema>;
+
+/** What a new task has: its own wishes, else its type's settings, else the defaults. */
+export function withTypeSettings(
+  settings: TypeSettings | undefined,
+  own: { readonly priority: number | undefined; readonly policy: PolicyOverride | undefined },
+): { readonly priority: Priority; readonly policy: PolicyOverride | undefined } {
+  const none = settings?.policy === undefined && own.policy === undefined;
+  return {
+    priority: (own.priority ?? settings?.priority ?? DEFAULT_PRIORITY) as Priority,
+    policy: none ? undefined : policyOverride({ ...settings?.policy, ...own.policy }),
+  };
+}

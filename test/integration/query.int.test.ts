@@ -68,7 +68,12 @@ const idsOf = async (filter: TaskFilter) =>
 describe('a task', () => {
   test('is shown with everything that its events have said', async () => {
     const [id = ''] = await live('one', [
-      ingest({ idempotencyKey: 'order-1', priority: 3, deadlineAt: NOW + 90 }),
+      ingest({
+        idempotencyKey: 'order-1',
+        priority: 3,
+        deadlineAt: NOW + 90,
+        schedule: { name: 'nightly', slotAt: NOW - 5 },
+      }),
       queue(),
       claim(),
       start(),
@@ -91,6 +96,8 @@ describe('a task', () => {
       deadLetterReason: null,
       rejections: null,
       idempotencyKey: 'order-1',
+      schedule: 'nightly',
+      slotAt: new Date(NOW - 5).toISOString(),
       submittedAt: new Date(NOW).toISOString(),
       runAt: null,
       dueAt: null,
