@@ -26,6 +26,8 @@ import { createPool } from './platform/postgres.ts';
 import { type Service, serviceGroup } from './platform/service.ts';
 import { createQuery } from './query/postgres-query.ts';
 import { openRegistry } from './registry/registry.ts';
+import { createScheduler } from './schedules/scheduler.ts';
+import { openSchedules } from './schedules/schedules.ts';
 
 /** What a process can be; `all` stands for the three of them. */
 export const ROLES = ['projector', 'dispatcher', 'api'] as const;
@@ -54,7 +56,7 @@ export async function runRoles(roles: readonly Role[], config: Config): Promise<
     const parts: Parts = { config, nc, names, log, logger };
     const make: Record<Role, (parts: Parts) => Promise<Service> | Service> = {
       projector: projectorRole,
-      dispatcher: (wired) => createDispatcher({ ...wired, clock: systemClock }),
+      dispatcher: dispatcherRole,
       api: apiRole,
     };
     const services: Service[] = [];
@@ -82,6 +84,7 @@ const connectionOf = ({ nc, log }: Parts): Service => ({
 async function apiRole({ config, nc, names, log, logger }: Parts): Promise<Service> {
   const metrics = createMetrics();
   const registry = openRegistry({ nc, names, logger });
+  const schedules = openSchedules({ nc, names, logger });
   const clock = systemClock;
   const backlog = createBacklog({
     nc,
@@ -112,6 +115,7 @@ async function apiRole({ config, nc, names, log, logger }: Parts): Promise<Servi
       observe: observe('http'),
     }),
     registry,
+    schedules,
     query,
     projections: createProjectionDesk({
       pool,
@@ -126,7 +130,12 @@ async function apiRole({ config, nc, names, log, logger }: Parts): Promise<Servi
     clock,
     logger,
   });
-  return serviceGroup('api', [registry, backlog, poolOf(pool), query, gateway, http]);
+  return serviceGroup('api', [registry, schedules, backlog, poolOf(pool), query, gateway, http]);
+}
+
+function dispatcherRole(parts: Parts): Service {
+  const wired = { ...parts, clock: systemClock };
+  return serviceGroup('dispatcher', [createDispatcher(wired), createScheduler(wired)]);
 }
 
 function projectorRole({ config, nc, names, logger }: Parts): Service {

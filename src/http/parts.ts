@@ -8,6 +8,7 @@ import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../platform/config.ts';
 import type { Query } from '../query/query.ts';
 import type { Registry } from '../registry/registry.ts';
+import type { Schedules } from '../schedules/schedules.ts';
 import type { Health } from './health.ts';
 
 /** What the routes are made of. The server owns none of it: whoever passes it in starts and stops it. */
@@ -15,6 +16,7 @@ export interface HttpParts {
   readonly config: Config;
   readonly intake: Intake;
   readonly registry: Registry;
+  readonly schedules: Schedules;
   readonly query: Query;
   readonly projections: ProjectionDesk;
   readonly log: EventLog;

@@ -14,6 +14,7 @@ import { publicRoutes } from './routes/health.ts';
 import { metricsRoutes } from './routes/metrics.ts';
 import { projectionRoutes } from './routes/projections.ts';
 import { queueRoutes } from './routes/queues.ts';
+import { scheduleRoutes } from './routes/schedules.ts';
 import { submitRoutes } from './routes/submit.ts';
 import { taskCommandRoutes } from './routes/task-commands.ts';
 import { taskRoutes } from './routes/tasks.ts';
@@ -86,6 +87,7 @@ export async function createHttpServer(parts: HttpParts): Promise<HttpServer> {
     queueRoutes(api, parts);
     typeRoutes(api, parts);
     projectionRoutes(api, parts);
+    scheduleRoutes(api, parts);
     adminRoutes(api, parts);
   });
 

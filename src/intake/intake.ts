@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Command } from '../domain/commands.ts';
 import { TaskledgerError } from '../domain/errors.ts';
-import type { Actor, EventOf, Recorded } from '../domain/events.ts';
+import type { Actor, EventOf, Recorded, Scheduled } from '../domain/events.ts';
 import type { EventLog } from '../log/event-log.ts';
 import { execute } from '../log/handle.ts';
 import type { Clock } from '../platform/clock.ts';
@@ -42,6 +42,8 @@ export interface IntakeContext {
   readonly fallbackId?: string;
   /** Accepts although the type is full: for what has been stored already. */
   readonly ignoreBacklog?: boolean;
+  /** The schedule that the task comes from. */
+  readonly schedule?: Scheduled;
 }
 
 export interface Intake {
@@ -117,13 +119,14 @@ export function createIntake(options: IntakeOptions): Intake {
   };
 }
 
-const ingest = (submission: Submission, at: number, { actor, trace }: IntakeContext): Command => ({
+const ingest = (submission: Submission, at: number, { actor, trace, schedule }: IntakeContext): Command => ({
   kind: 'ingest',
   eventId: randomUUID(),
   at,
   actor,
   trace: validTrace(trace),
   ...submission,
+  schedule,
 });
 
 async function store(log: EventLog, submission: Submission, command: Command): Promise<SubmitOutcome> {

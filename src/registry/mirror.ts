@@ -48,8 +48,8 @@ const CHECK_MS = 2_000;
 /** Changes of others in a row after which a key is left to them. */
 const MAX_CONFLICTS = 20;
 const CONFLICT_PAUSE_MS = 20;
-/** The server's answer to a write whose expected revision is not the last one. */
-const WRONG_REVISION = 10_071;
+/** The server's answers to a write whose expected revision is not the last one, or may not be: another is under way. */
+const WRONG_REVISION: ReadonlySet<number> = new Set([10_071, 10_164]);
 
 export function createMirror<T>(options: MirrorOptions<T>): Mirror<T> {
   return new KvMirror(options);
@@ -122,7 +122,8 @@ class KvMirror<T> implements Mirror<T> {
       const next = build(current);
       if (next === current) return current;
       try {
-        if (next !== undefined) this.#accept(key, await kv.update(key, JSON.stringify(next), revision), next);
+        if (next !== undefined)
+          this.#accept(key, await kv.put(key, JSON.stringify(next), { previousSeq: revision }), next);
         else {
           await kv.delete(key, { previousSeq: revision });
           this.#accept(key, revision, undefined);
@@ -254,6 +255,6 @@ class KvMirror<T> implements Mirror<T> {
 const lastRevisionOf = async (kv: KV): Promise<number> => (await kv.status()).streamInfo.state.last_seq;
 
 const isConflict = (error: unknown): boolean =>
-  error instanceof JetStreamApiError && error.code === WRONG_REVISION;
+  error instanceof JetStreamApiError && WRONG_REVISION.has(error.code);
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -55,7 +55,7 @@ async function setup(definition: Partial<Definition> = {}, start = NOON) {
     firing,
     leader,
     /** One pass at a time of the day, such as `13:00`. */
-    async passAt(time: string, by_ = leader) {
+    passAt: async (time: string, by_ = leader) => {
       world.now = Date.parse(`2026-11-29T${time.length === 5 ? `${time}:00` : time}Z`);
       return by_.runOnce();
     },
@@ -68,7 +68,7 @@ async function setup(definition: Partial<Definition> = {}, start = NOON) {
       ),
     kinds: () => log.events.map(({ event }) => event.kind),
     /** The task of a slot ends. */
-    async cancel(slotAt: number) {
+    cancel: async (slotAt: number) => {
       const taskId = taskIdOfSlot('acme', 'report', slotAt);
       const state = await log.readState('acme', taskId);
       const decided = decide(state, {

@@ -49,6 +49,15 @@ export const offsetsAround = (zone: Zone, wall: number): readonly [before: numbe
   zone.offsetAt(wall + AROUND_MS),
 ];
 
+/** An instant as the zone's wall shows it, such as `2026-11-01T01:30:00.000-04:00`. */
+export function wallText(zone: Zone, instant: number): string {
+  const offset = zone.offsetAt(instant);
+  const minutes = Math.abs(Math.round(offset / 60_000));
+  const two = (n: number): string => String(n).padStart(2, '0');
+  const wall = new Date(instant + offset).toISOString().slice(0, -1);
+  return `${wall}${offset < 0 ? '-' : '+'}${two(Math.floor(minutes / 60))}:${two(minutes % 60)}`;
+}
+
 function openZone(name: string): Zone | undefined {
   // ICU also takes offsets such as +01:00; they are no zones.
   if (!/^[A-Za-z]/.test(name)) return undefined;

@@ -16,6 +16,7 @@ import { type Config, loadConfig } from '../../src/platform/config.ts';
 import { connectNats } from '../../src/platform/nats.ts';
 import type { Query } from '../../src/query/query.ts';
 import { openRegistry } from '../../src/registry/registry.ts';
+import { openSchedules } from '../../src/schedules/schedules.ts';
 import { testNamespace, testNatsUrl } from './servers.ts';
 
 /** Everything that takes submissions, on the shared NATS server, with keys of two tenants and of an operator. */
@@ -46,6 +47,8 @@ export async function startApi(
   const log = await openLog({ nc, names: subjects, config, logger });
   const registry = openRegistry({ nc, names: subjects, logger });
   await registry.start();
+  const schedules = openSchedules({ nc, names: subjects, logger });
+  await schedules.start();
   const clock = systemClock;
   const backlog = createBacklog({
     nc,
@@ -73,6 +76,7 @@ export async function startApi(
     registry,
     query,
     projections,
+    schedules,
     log,
     health,
     backlog,
@@ -100,6 +104,7 @@ export async function startApi(
     async stop() {
       await http.stop();
       await backlog.stop();
+      await schedules.stop();
       await registry.stop();
       await log.close();
       await nc.close();
