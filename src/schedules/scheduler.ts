@@ -42,7 +42,8 @@ export function createScheduler(parts: SchedulerParts): Scheduler {
     changed = true;
     wake?.();
   };
-  const schedules = mirrorSchedules(parts, onChange);
+  const schedules = mirrorSchedules(parts);
+  schedules.onChange(onChange);
   const marks = createMirror({
     nc,
     bucket: names.buckets.scheduleMarks,

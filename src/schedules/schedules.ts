@@ -40,13 +40,12 @@ export interface ScheduleParts {
 
 export const keyOf = ({ tenant, name }: ScheduleKey): string => `${tenant}.${name}`;
 
-export const mirrorSchedules = (parts: ScheduleParts, onChange?: () => void): Mirror<Schedule> =>
+export const mirrorSchedules = (parts: ScheduleParts): Mirror<Schedule> =>
   createMirror({
     nc: parts.nc,
     bucket: parts.names.buckets.schedules,
     logger: parts.logger,
     parse: (value) => ScheduleSchema.parse(value),
-    ...(onChange === undefined ? {} : { onChange }),
   });
 
 export const openSchedules = (parts: ScheduleParts): Schedules => schedulesOver(mirrorSchedules(parts));

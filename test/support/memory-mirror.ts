@@ -9,7 +9,10 @@ export function memoryMirror<T>(entries: Readonly<Record<string, T>> = {}): Mirr
     stop: async () => {},
     get: (key) => values.get(key),
     values: () => [...values.values()],
+    entries: () => [...values],
+    onChange: () => {},
     put: async (key, value) => void values.set(key, value),
+    delete: async (key) => void values.delete(key),
     async change(key, build) {
       const next = build(values.get(key));
       if (next === undefined) values.delete(key);
