@@ -1,5 +1,6 @@
 import type { Config } from '../src/platform/config.ts';
 import { auditProjection } from './audit/projection.ts';
+import { deadLettersProjection } from './dead_letters/projection.ts';
 import type { ReadModel } from './engine/projection.ts';
 import { queuesProjection } from './queues/projection.ts';
 import { tasksProjection } from './tasks/projection.ts';
@@ -9,4 +10,5 @@ export const projections = (config: Pick<Config, 'auditDays'>): readonly ReadMod
   tasksProjection,
   auditProjection(config),
   queuesProjection,
+  deadLettersProjection,
 ];

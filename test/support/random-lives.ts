@@ -55,7 +55,8 @@ export function randomLives({ seed, tasks, events: count }: RandomLivesOptions):
     const recorded = { seq, storedAt: meta.at + 3, event: decided.value };
     events.push(recorded);
     life.state = evolve(life.state, recorded);
-    if (life.state.status !== 'COMPLETED' && life.state.status !== 'REJECTED') continue;
+    const { status, discarded } = life.state;
+    if (status !== 'COMPLETED' && status !== 'REJECTED' && !discarded) continue;
     life.number = begun;
     life.state = undefined;
     begun += 1;

@@ -69,7 +69,12 @@ const hashesSql = (schema: string): string => `select
   (select md5(string_agg(t::text, '|' order by id, tenant)) from ${schema}.tasks t) as tasks,
   (select md5(string_agg(a::text, '|' order by seq)) from ${schema}.audit a) as audit,
   (select md5(string_agg(q::text, '|' order by tenant, type, priority, status))
-   from ${schema}.queues q where count <> 0) as queues`;
+   from ${schema}.queues q where count <> 0) as queues,
+  (select md5(string_agg(d::text, '|' order by id, tenant)) from ${schema}.dead_letters d) as dead_letters,
+  (select md5(string_agg(f::text, '|' order by id, tenant))
+   from ${schema}.dead_letter_failures f) as dead_letter_failures,
+  (select md5(string_agg(g::text, '|' order by tenant, type, fingerprint))
+   from ${schema}.dead_letter_groups g) as dead_letter_groups`;
 
 /** A log of its own on the shared NATS server, for projectors to read. */
 export interface LogGround {
