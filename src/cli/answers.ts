@@ -105,6 +105,58 @@ export type Paged<Name extends string, Item> = {
   readonly nextCursor: string | null;
 } & { readonly [K in Name]: readonly Item[] };
 
+export interface LetterAnswer {
+  readonly id: string;
+  readonly tenant: string;
+  readonly type: string;
+  readonly state: 'open' | 'replayed' | 'discarded';
+  readonly reason: DeadLetterReason;
+  readonly fingerprint: string;
+  readonly error: TaskError | null;
+  readonly worker: string | null;
+  readonly workerVersion: string | null;
+  readonly attempt: number;
+  readonly round: number;
+  readonly firstFailedAt: string | null;
+  readonly deadAt: string;
+  readonly settledAt: string | null;
+  readonly settledBy: string | null;
+  readonly note: string | null;
+}
+
+export interface LetterGroupAnswer {
+  readonly type: string;
+  readonly fingerprint: string;
+  readonly errorName: string;
+  readonly shape: string;
+  readonly open: number;
+  readonly replayed: number;
+  readonly discarded: number;
+  readonly firstSeenAt: string;
+  readonly lastSeenAt: string;
+  readonly tenants: readonly { readonly tenant: string; readonly open: number }[];
+  readonly sample: { readonly id: string; readonly tenant: string; readonly message: string };
+}
+
+/** What dead letters are found by; instants as the API takes them. */
+export interface LetterFilter {
+  readonly tenant?: string | undefined;
+  readonly type?: string | undefined;
+  readonly fingerprint?: string | undefined;
+  readonly reason?: string | undefined;
+  readonly workerVersion?: string | undefined;
+  readonly deadFrom?: string | number | undefined;
+  readonly deadTo?: string | number | undefined;
+}
+
+interface PageWish {
+  readonly limit?: number | undefined;
+  readonly cursor?: string | undefined;
+}
+export type LetterListWish = LetterFilter & PageWish & { readonly state?: string | undefined };
+export type LetterGroupWish = Pick<LetterFilter, 'tenant' | 'type' | 'fingerprint'> &
+  PageWish & { readonly all?: 'true' | undefined };
+
 export interface TypeAnswer {
   readonly type: string;
   readonly policy?: PolicyOverride | undefined;

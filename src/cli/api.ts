@@ -1,9 +1,14 @@
 import { TaskledgerError } from '../domain/errors.ts';
+import type { Status } from '../domain/events.ts';
 import type { Json } from '../domain/json.ts';
 import type {
   CancelAnswer,
   EventAnswer,
   KeyAnswer,
+  LetterAnswer,
+  LetterGroupAnswer,
+  LetterGroupWish,
+  LetterListWish,
   NewKey,
   Paged,
   QueueAnswer,
@@ -128,6 +133,8 @@ export function createApi({ url, key, fetch: request = fetch, timeoutMs = 30_000
     new TaskledgerError('answer_unexpected', { url: base, status: response.status, reason });
   const task = (id: string, rest = ''): string => `/v1/tasks/${encodeURIComponent(id)}${rest}`;
 
+  const deadLetter = (id: string): string => `/v1/dead-letters/${encodeURIComponent(id)}`;
+
   return {
     url: base,
     submit: (submission: Submission) => call<SubmitAnswer>('POST', '/v1/tasks', { body: submission }),
@@ -159,6 +166,20 @@ export function createApi({ url, key, fetch: request = fetch, timeoutMs = 30_000
       call<{ readonly position: number; readonly queues: readonly QueueAnswer[] }>('GET', '/v1/queues', {
         query: filter,
       }),
+    deadLetters: (wish: LetterListWish) =>
+      call<Paged<'deadLetters', LetterAnswer>>('GET', '/v1/dead-letters', { query: { ...wish } }),
+    deadLetterGroups: (wish: LetterGroupWish) =>
+      call<Paged<'groups', LetterGroupAnswer>>('GET', '/v1/dead-letters/groups', { query: { ...wish } }),
+    deadLetter: (id: string, tenant: string | undefined) =>
+      call<{ readonly position: number; readonly deadLetter: LetterAnswer }>('GET', deadLetter(id), {
+        query: { tenant },
+      }),
+    discard: (id: string, { tenant, reason }: { tenant: string | undefined; reason: string }) =>
+      call<{ readonly id: string; readonly status: Status; readonly seq: number }>(
+        'POST',
+        `${deadLetter(id)}/discard`,
+        { query: { tenant }, body: { reason } },
+      ),
     types: () => call<{ readonly types: readonly TypeAnswer[] }>('GET', '/v1/types'),
     setType: ({ type, ...settings }: TypeAnswer) =>
       call<TypeAnswer>('PUT', `/v1/types/${encodeURIComponent(type)}`, { body: settings }),

@@ -77,3 +77,11 @@ export const instantOrDelay =
   (now: () => number) =>
   (text: string): string | number =>
     text.startsWith('+') ? now() + durationMs(text.slice(1)) : text;
+
+/** An instant as it is, or a duration before now (`2h`), in ms since 1970. */
+export const instantOrAge =
+  ({ clock }: Terminal) =>
+  (text: string): string | number => {
+    const ms = parseDuration(text);
+    return ms === undefined ? text : clock.now() - ms;
+  };

@@ -2,6 +2,7 @@ import { Command, CommanderError } from 'commander';
 import { TaskledgerError } from '../domain/errors.ts';
 import { Refusal } from './api.ts';
 import { withCommonOptions } from './connection.ts';
+import { addDeadCommands } from './dead.ts';
 import { addKeyCommands } from './key.ts';
 import { addQueueCommands } from './queue.ts';
 import { facts } from './table.ts';
@@ -27,7 +28,14 @@ export async function runCommandLine(args: readonly string[], terminal: Terminal
       getOutHelpWidth: () => helpWidth(terminal),
       getErrHelpWidth: () => helpWidth(terminal),
     });
-  for (const add of [addTaskCommands, addQueueCommands, addTypeCommands, addKeyCommands, addTenantCommands]) {
+  for (const add of [
+    addTaskCommands,
+    addDeadCommands,
+    addQueueCommands,
+    addTypeCommands,
+    addKeyCommands,
+    addTenantCommands,
+  ]) {
     add(program, terminal, run);
   }
   program.addHelpText(

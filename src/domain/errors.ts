@@ -153,6 +153,12 @@ export const catalogue = {
     'Task {taskId} is not known',
     'Check the id and the tenant; a task submitted a moment ago is visible with ?wait=<seq>.',
   ),
+  dead_letter_not_found: entry(
+    404,
+    false,
+    'Task {taskId} is not known to have died',
+    'Check the id and the tenant; GET /v1/dead-letters lists those that have.',
+  ),
   cursor_invalid: entry(
     400,
     false,

@@ -10,6 +10,7 @@ import { addOpenApi } from './openapi.ts';
 import type { HttpParts } from './parts.ts';
 import { createRateLimit } from './rate-limit.ts';
 import { adminRoutes } from './routes/admin.ts';
+import { deadLetterRoutes } from './routes/dead-letters.ts';
 import { publicRoutes } from './routes/health.ts';
 import { metricsRoutes } from './routes/metrics.ts';
 import { projectionRoutes } from './routes/projections.ts';
@@ -84,6 +85,7 @@ export async function createHttpServer(parts: HttpParts): Promise<HttpServer> {
     submitRoutes(api, parts);
     taskRoutes(api, parts);
     taskCommandRoutes(api, parts);
+    deadLetterRoutes(api, parts);
     queueRoutes(api, parts);
     typeRoutes(api, parts);
     projectionRoutes(api, parts);

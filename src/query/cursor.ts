@@ -4,7 +4,7 @@ import { TaskledgerError } from '../domain/errors.ts';
  * An opaque place in a list that is ordered by one sequence: base64url of a letter for the list and the sequence of the
  * last row shown. Rows that come in meanwhile cannot shift it.
  */
-export type CursorKind = 't' | 'e';
+export type CursorKind = 't' | 'e' | 'd' | 'g';
 
 export const cursorAt = (kind: CursorKind, seq: number): string =>
   Buffer.from(`${kind}${seq}`).toString('base64url');
@@ -25,4 +25,4 @@ export function seqOfCursor(kind: CursorKind, cursor: string | undefined): numbe
 }
 
 /** A task whose beginning was lost has a negative place: after all others. */
-const CURSOR_TEXT = /^[te]-?[1-9]\d{0,15}$/;
+const CURSOR_TEXT = /^[tedg]-?[1-9]\d{0,15}$/;

@@ -5,6 +5,16 @@ import type { Logger } from '../observe/log.ts';
 import type { Service } from '../platform/service.ts';
 import { type CursorKind, cursorAt, seqOfCursor } from './cursor.ts';
 import { Database } from './database.ts';
+import {
+  type GroupRow,
+  groupList,
+  groupView,
+  type LetterRow,
+  letterById,
+  letterCount,
+  letterList,
+  letterView,
+} from './dead-letters.ts';
 import type { Answer, Paged, Query } from './query.ts';
 import { type ReadModel, Reflected } from './reflected.ts';
 import { type CountRow, type EventRow, eventView, queueViews, type TaskRow, taskView } from './rows.ts';
@@ -56,6 +66,39 @@ export function createQuery({ pool, nc, names, logger }: QueryParts): Query & Se
     },
     queues: (filter) =>
       answer('queues', async () => queueViews(await database.rows<CountRow>(queueCounts(filter)))),
+    async deadLetters(filter, { limit, cursor }) {
+      const before = seqOfCursor('d', cursor);
+      return answer('dead_letters', async () => {
+        const statement = letterList(filter, { order: 'newest', before, limit: limit + 1 });
+        const rows = await database.rows<LetterRow>(statement);
+        return page(rows, { limit, kind: 'd', view: letterView, seqOf: (row) => Number(row.seq) });
+      });
+    },
+    deadLetter: (tenant, taskId) =>
+      answer('dead_letters', async () => {
+        if (!isTaskId(taskId)) return undefined;
+        const [row] = await database.rows<LetterRow>(letterById(taskId, tenant));
+        return row === undefined ? undefined : letterView(row);
+      }),
+    async deadLetterGroups(filter, { limit, cursor }) {
+      const before = seqOfCursor('g', cursor);
+      return answer('dead_letters', async () => {
+        const rows = await database.rows<GroupRow>(groupList(filter, { before, limit: limit + 1 }));
+        return page(rows, { limit, kind: 'g', view: groupView, seqOf: (row) => Number(row.last_seq) });
+      });
+    },
+    deadLettersBetween: async (filter, stretch) =>
+      (await database.rows<LetterRow>(letterList(filter, { order: 'oldest', ...stretch }))).map(letterView),
+    async countDeadLetters(filter, most) {
+      const [row] = await database.rows<{ count: string }>(letterCount(filter, most));
+      return Number(row?.count ?? 0);
+    },
+    async deadLetterMemory(tenant, taskId) {
+      const [row] = await database.rows<LetterRow>(letterById(taskId, tenant));
+      if (row === undefined) return undefined;
+      const { type, state, priority, round, attempt, facts } = row;
+      return { type, state, priority, round, attempt, facts };
+    },
     position: () => reflected.refresh(),
     waitFor: (seq, timeoutMs) => reflected.waitFor(seq, timeoutMs),
   };

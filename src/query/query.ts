@@ -1,5 +1,6 @@
 import type { Actor, DeadLetterReason, EventKind, Status, TaskError } from '../domain/events.ts';
 import type { Json } from '../domain/json.ts';
+import type { LetterFilter, LetterGroupView, LetterMemory, LetterView } from './dead-letters.ts';
 
 /** Instants are ISO 8601 strings in UTC. `null` means "not (yet)". */
 export interface TaskView {
@@ -98,6 +99,23 @@ export interface Query {
     readonly tenant?: string | undefined;
     readonly type?: string | undefined;
   }): Promise<Answer<readonly QueueView[]>>;
+  /** Newest death first. Throws `cursor_invalid`. */
+  deadLetters(filter: LetterFilter, page: Page): Promise<Answer<Paged<LetterView>>>;
+  deadLetter(tenant: string | undefined, taskId: string): Promise<Answer<LetterView | undefined>>;
+  /** The group that died last first. `open`: only groups with letters that wait for somebody. */
+  deadLetterGroups(
+    filter: Pick<LetterFilter, 'tenant' | 'type' | 'fingerprint'> & { readonly open: boolean },
+    page: Page,
+  ): Promise<Answer<Paged<LetterGroupView>>>;
+  /** A stretch of the letters in the order of their deaths: those after one sequence, up to another. */
+  deadLettersBetween(
+    filter: LetterFilter,
+    stretch: { readonly after: number; readonly upTo: number; readonly limit: number },
+  ): Promise<readonly LetterView[]>;
+  /** `most`: when reached, there may be more. */
+  countDeadLetters(filter: LetterFilter, most: number): Promise<number>;
+  /** What is known of a dead letter besides its view. */
+  deadLetterMemory(tenant: string, taskId: string): Promise<LetterMemory | undefined>;
   position(): Promise<number>;
   /** Resolves once the read models reflect `seq`; throws `position_not_reached` after `timeoutMs`. */
   waitFor(seq: number, timeoutMs: number): Promise<void>;

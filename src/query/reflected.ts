@@ -4,7 +4,7 @@ import type { Database } from './database.ts';
 import { checkpoints } from './sql.ts';
 
 /** The read models that answers come from. */
-export const READ_MODELS = ['tasks', 'audit', 'queues'] as const;
+export const READ_MODELS = ['tasks', 'audit', 'queues', 'dead_letters'] as const;
 export type ReadModel = (typeof READ_MODELS)[number];
 
 /** How long to trust that the projector will announce the position; then the database is asked. */

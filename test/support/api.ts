@@ -178,6 +178,12 @@ export const absentQuery: Query = {
   tasks: async () => ({ position: 0, value: { items: [], nextCursor: null } }),
   taskEvents: async () => ({ position: 0, value: { items: [], nextCursor: null } }),
   queues: async () => ({ position: 0, value: [] }),
+  deadLetters: async () => ({ position: 0, value: { items: [], nextCursor: null } }),
+  deadLetter: async () => ({ position: 0, value: undefined }),
+  deadLetterGroups: async () => ({ position: 0, value: { items: [], nextCursor: null } }),
+  deadLettersBetween: async () => [],
+  countDeadLetters: async () => 0,
+  deadLetterMemory: async () => undefined,
   position: async () => 0,
   waitFor: async () => {},
 };

@@ -3,9 +3,9 @@ import { z } from 'zod';
 import { TaskledgerError } from '../../domain/errors.ts';
 import { StatusSchema } from '../../domain/events.ts';
 import { NameSchema, TaskIdSchema } from '../../domain/names.ts';
-import { parseInstant } from '../../intake/instants.ts';
 import { readableTenant } from '../auth.ts';
 import { checkStorable } from '../body-text.ts';
+import { instantOf, instantParameter } from '../instants.ts';
 import type { HttpParts } from '../parts.ts';
 import { pageParameters, read, waitParameter } from '../reading.ts';
 import { addRoute } from '../route.ts';
@@ -19,7 +19,6 @@ const READ_ERRORS = [
   'read_model_unavailable',
   'position_not_reached',
 ] as const;
-const instantParameter = z.union([z.coerce.number().int(), z.string()]).optional();
 
 export function taskRoutes(app: FastifyInstance, { query, registry }: HttpParts): void {
   addRoute(app, {
@@ -100,12 +99,4 @@ export function taskRoutes(app: FastifyInstance, { query, registry }: HttpParts)
       return { position, events: value.items, nextCursor: value.nextCursor };
     },
   });
-}
-
-function instantOf(field: string, value: string | number | undefined): number | undefined {
-  if (value === undefined) return undefined;
-  const ms = parseInstant(value);
-  if (ms === undefined)
-    throw new TaskledgerError('run_at_invalid', { field, value: JSON.stringify(value).slice(0, 80) });
-  return ms;
 }

@@ -1,0 +1,211 @@
+import type { Command } from 'commander';
+import type { LetterAnswer, LetterFilter, LetterGroupAnswer } from './answers.ts';
+import { instantOrAge, openSession, wholeNumber } from './connection.ts';
+import { type Column, facts, table } from './table.ts';
+import { EXIT, type ExitCode, type Terminal } from './terminal.ts';
+import { instant, relative } from './time.ts';
+
+const LETTER_COLUMNS: readonly Column[] = [
+  { title: 'TASK' },
+  { title: 'TYPE' },
+  { title: 'STATE' },
+  { title: 'REASON' },
+  { title: 'GROUP' },
+  { title: 'ERROR', flexible: true },
+  { title: 'DIED', align: 'right' },
+];
+const GROUP_COLUMNS: readonly Column[] = [
+  { title: 'GROUP' },
+  { title: 'TYPE' },
+  { title: 'OPEN', align: 'right' },
+  { title: 'REPLAYED', align: 'right' },
+  { title: 'DISCARDED', align: 'right' },
+  { title: 'TENANTS', align: 'right' },
+  { title: 'ERROR', flexible: true },
+  { title: 'LAST', align: 'right' },
+];
+
+export interface LetterOptions {
+  readonly type?: string;
+  readonly group?: string;
+  readonly reason?: string;
+  readonly workerVersion?: string;
+  readonly from?: string | number;
+  readonly to?: string | number;
+}
+
+/** The options that find dead letters, for every command that takes a filter. */
+export const withLetterOptions = (command: Command, terminal: Terminal): Command =>
+  command
+    .option('--type <type>')
+    .option('--group <fingerprint>', 'those that died of the same error (see: dead groups)')
+    .option('--reason <reason>', 'retries, not_retryable, deadline or poison')
+    .option('--worker-version <version>', 'release of the worker that failed last')
+    .option(
+      '--from <when>',
+      'died since then: an instant (ISO 8601), or this long ago (2h)',
+      instantOrAge(terminal),
+    )
+    .option('--to <when>', 'died before then', instantOrAge(terminal));
+
+export const letterFilterOf = (options: LetterOptions, tenant: string | undefined): LetterFilter => ({
+  tenant,
+  type: options.type,
+  fingerprint: options.group,
+  reason: options.reason,
+  workerVersion: options.workerVersion,
+  deadFrom: options.from,
+  deadTo: options.to,
+});
+
+interface ListOptions extends LetterOptions {
+  readonly state?: string;
+  readonly limit: number;
+  readonly cursor?: string;
+}
+
+export function addDeadCommands(
+  program: Command,
+  terminal: Terminal,
+  run: (action: () => Promise<ExitCode>) => Promise<void>,
+): void {
+  const dead = program.command('dead').description('Look into the dead-letter queues');
+
+  withLetterOptions(dead.command('list').description('Tasks that died, the last death first'), terminal)
+    .option('--state <state>', 'open, replayed or discarded')
+    .option('--limit <n>', 'tasks on a page', wholeNumber, 20)
+    .option('--cursor <cursor>', 'the page after the one that printed it')
+    .action((options: ListOptions, command: Command) =>
+      run(async () => {
+        const session = openSession(command, terminal);
+        const { state, limit, cursor } = options;
+        const page = await session.api.deadLetters({
+          ...letterFilterOf(options, session.tenant),
+          state,
+          limit,
+          cursor,
+        });
+        session.show(page, () =>
+          page.deadLetters.length === 0
+            ? 'No dead letter matches.'
+            : `${table(
+                LETTER_COLUMNS,
+                page.deadLetters.map((letter) => letterRow(letter, terminal)),
+                terminal.columns,
+              )}${page.nextCursor === null ? '' : `\nMore: --cursor ${page.nextCursor}`}`,
+        );
+        return EXIT.ok;
+      }),
+    );
+
+  dead
+    .command('groups')
+    .description('Dead letters by what their errors have in common')
+    .option('--type <type>')
+    .option('--all', 'also groups that nobody needs to look at any more')
+    .option('--limit <n>', 'groups on a page', wholeNumber, 20)
+    .option('--cursor <cursor>', 'the page after the one that printed it')
+    .action((options: { type?: string; all?: boolean; limit: number; cursor?: string }, command: Command) =>
+      run(async () => {
+        const session = openSession(command, terminal);
+        const { type, all, limit, cursor } = options;
+        const page = await session.api.deadLetterGroups({
+          tenant: session.tenant,
+          type,
+          limit,
+          cursor,
+          all: all ? 'true' : undefined,
+        });
+        session.show(page, () =>
+          page.groups.length === 0
+            ? 'No group of dead letters.'
+            : `${table(
+                GROUP_COLUMNS,
+                page.groups.map((group) => groupRow(group, terminal)),
+                terminal.columns,
+              )}${page.nextCursor === null ? '' : `\nMore: --cursor ${page.nextCursor}`}`,
+        );
+        return EXIT.ok;
+      }),
+    );
+
+  dead
+    .command('show')
+    .description('Why a task died, and what became of it since')
+    .argument('<id>')
+    .action((id: string, _options: object, command: Command) =>
+      run(async () => {
+        const session = openSession(command, terminal);
+        const answer = await session.api.deadLetter(id, session.tenant);
+        session.show(answer, () => letterText(answer.deadLetter, terminal));
+        return EXIT.ok;
+      }),
+    );
+
+  dead
+    .command('discard')
+    .description('Give a dead letter up for good: it stays in the list, and is never replayed')
+    .argument('<id>')
+    .requiredOption('--reason <text>', 'kept in the history')
+    .action((id: string, { reason }: { reason: string }, command: Command) =>
+      run(async () => {
+        const session = openSession(command, terminal);
+        const answer = await session.api.discard(id, { tenant: session.tenant, reason });
+        session.show(answer, () => `${answer.id}  discarded`);
+        return EXIT.ok;
+      }),
+    );
+}
+
+const errorText = ({ error, reason }: LetterAnswer): string =>
+  error === null ? `(${reason})` : `${error.name}: ${error.message}`;
+
+const letterRow = (letter: LetterAnswer, { clock }: Terminal): string[] => [
+  letter.id,
+  letter.type,
+  letter.state,
+  letter.reason,
+  letter.fingerprint,
+  errorText(letter),
+  relative(letter.deadAt, clock.now()),
+];
+
+const groupRow = (group: LetterGroupAnswer, { clock }: Terminal): string[] => [
+  group.fingerprint,
+  group.type,
+  String(group.open),
+  String(group.replayed),
+  String(group.discarded),
+  String(group.tenants.length),
+  `${group.errorName}: ${group.shape}`,
+  relative(group.lastSeenAt, clock.now()),
+];
+
+function letterText(letter: LetterAnswer, { clock, columns }: Terminal): string {
+  const now = clock.now();
+  const { settledAt, settledBy, firstFailedAt, error } = letter;
+  return facts(
+    [
+      ['Task', letter.id],
+      ['Type', letter.type],
+      ['Tenant', letter.tenant],
+      ['State', letter.state],
+      ['Reason', letter.reason],
+      ['Group', letter.fingerprint],
+      ['Error', error === null ? undefined : errorText(letter)],
+      ['Code', error?.code],
+      ['Worker', letter.worker ?? undefined],
+      ['Version', letter.workerVersion ?? undefined],
+      ['Attempts', letter.round > 1 ? `${letter.attempt} (round ${letter.round})` : String(letter.attempt)],
+      ['First failed', firstFailedAt === null ? undefined : instant(firstFailedAt, now)],
+      ['Died', instant(letter.deadAt, now)],
+      [
+        letter.state === 'discarded' ? 'Discarded' : 'Replayed',
+        settledAt === null ? undefined : instant(settledAt, now),
+      ],
+      ['By', settledBy ?? undefined],
+      ['Note', letter.note ?? undefined],
+    ],
+    columns,
+  );
+}

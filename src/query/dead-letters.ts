@@ -1,0 +1,242 @@
+import type { DeadLetterReason, Facts, TaskError } from '../domain/events.ts';
+import type { Statement } from './sql.ts';
+
+export const LETTER_STATES = ['open', 'replayed', 'discarded'] as const;
+export type LetterState = (typeof LETTER_STATES)[number];
+
+/** A task that died, and what became of it since. Instants are ISO 8601 in UTC; null means "not (yet)" or "unknown". */
+export interface LetterView {
+  readonly id: string;
+  readonly tenant: string;
+  readonly type: string;
+  readonly state: LetterState;
+  readonly reason: DeadLetterReason;
+  readonly fingerprint: string;
+  /** The last failure of the round that died; null when no attempt had failed. */
+  readonly error: TaskError | null;
+  readonly worker: string | null;
+  readonly workerVersion: string | null;
+  readonly priority: number;
+  readonly attempt: number;
+  readonly round: number;
+  readonly firstFailedAt: string | null;
+  readonly firstDeadAt: string;
+  readonly deadAt: string;
+  readonly settledAt: string | null;
+  /** Who replayed or discarded it: kind and id. */
+  readonly settledBy: string | null;
+  readonly note: string | null;
+  /** Sequence of the DEAD_LETTER event. */
+  readonly seq: number;
+}
+
+/** Dead letters of one type that died of the same error. */
+export interface LetterGroupView {
+  readonly type: string;
+  readonly fingerprint: string;
+  readonly errorName: string;
+  /** The message without what differs from one occurrence to the next. */
+  readonly shape: string;
+  readonly open: number;
+  readonly replayed: number;
+  readonly discarded: number;
+  /** Ever: a task that was replayed and died again counts twice. */
+  readonly deaths: number;
+  readonly firstSeenAt: string;
+  readonly lastSeenAt: string;
+  /** With their open letters, the most first. */
+  readonly tenants: readonly { readonly tenant: string; readonly open: number }[];
+  /** The occurrence that was seen last. */
+  readonly sample: { readonly id: string; readonly tenant: string; readonly message: string };
+}
+
+export interface LetterFilter {
+  /** Undefined: all tenants. */
+  readonly tenant?: string | undefined;
+  readonly type?: string | undefined;
+  readonly fingerprint?: string | undefined;
+  readonly reason?: DeadLetterReason | undefined;
+  readonly workerVersion?: string | undefined;
+  readonly state?: LetterState | undefined;
+  /** By the time of the last death, ms since 1970; from inclusive, to exclusive. */
+  readonly deadFrom?: number | undefined;
+  readonly deadTo?: number | undefined;
+}
+
+/** What a replay must know of a task that the log may have forgotten. */
+export interface LetterMemory {
+  readonly type: string;
+  readonly state: LetterState;
+  readonly priority: number;
+  readonly round: number;
+  readonly attempt: number;
+  readonly facts: Facts | null;
+}
+
+export interface LetterRow {
+  readonly tenant: string;
+  readonly id: string;
+  readonly type: string;
+  readonly state: LetterState;
+  readonly reason: DeadLetterReason;
+  readonly fingerprint: string;
+  readonly error: TaskError | null;
+  readonly worker: string | null;
+  readonly worker_version: string | null;
+  readonly priority: number;
+  readonly attempt: number;
+  readonly round: number;
+  readonly first_failed_at: Date | null;
+  readonly first_dead_at: Date;
+  readonly dead_at: Date;
+  readonly seq: string;
+  readonly settled_at: Date | null;
+  readonly settled_by: string | null;
+  readonly note: string | null;
+  readonly facts: Facts | null;
+}
+
+export const letterView = (row: LetterRow): LetterView => ({
+  id: row.id,
+  tenant: row.tenant,
+  type: row.type,
+  state: row.state,
+  reason: row.reason,
+  fingerprint: row.fingerprint,
+  error: row.error,
+  worker: row.worker,
+  workerVersion: row.worker_version,
+  priority: row.priority,
+  attempt: row.attempt,
+  round: row.round,
+  firstFailedAt: row.first_failed_at?.toISOString() ?? null,
+  firstDeadAt: row.first_dead_at.toISOString(),
+  deadAt: row.dead_at.toISOString(),
+  settledAt: row.settled_at?.toISOString() ?? null,
+  settledBy: row.settled_by,
+  note: row.note,
+  seq: Number(row.seq),
+});
+
+export interface GroupRow {
+  readonly type: string;
+  readonly fingerprint: string;
+  readonly error_name: string;
+  readonly shape: string;
+  readonly open: string;
+  readonly replayed: string;
+  readonly discarded: string;
+  readonly deaths: string;
+  readonly first_seen_at: Date;
+  readonly last_seen_at: Date;
+  readonly last_seq: string;
+  readonly tenants: readonly { readonly tenant: string; readonly open: number }[];
+  readonly sample_id: string;
+  readonly sample_tenant: string;
+  readonly sample_message: string;
+}
+
+export const groupView = (row: GroupRow): LetterGroupView => ({
+  type: row.type,
+  fingerprint: row.fingerprint,
+  errorName: row.error_name,
+  shape: row.shape,
+  open: Number(row.open),
+  replayed: Number(row.replayed),
+  discarded: Number(row.discarded),
+  deaths: Number(row.deaths),
+  firstSeenAt: row.first_seen_at.toISOString(),
+  lastSeenAt: row.last_seen_at.toISOString(),
+  tenants: row.tenants,
+  sample: { id: row.sample_id, tenant: row.sample_tenant, message: row.sample_message },
+});
+
+/** Without a tenant, an id that several tenants use gives the letter that is newest. */
+export const letterById = (id: string, tenant: string | undefined): Statement => ({
+  name: 'dead-letter-by-id',
+  text: `select * from dead_letters where id = $1 and ($2::text is null or tenant = $2) order by seq desc limit 1`,
+  values: [id, tenant ?? null],
+});
+
+/** `newest`: before a sequence, newest first; `oldest`: after one, oldest first, up to a last one. */
+export type LetterPage =
+  | { readonly order: 'newest'; readonly before: number | undefined; readonly limit: number }
+  | { readonly order: 'oldest'; readonly after: number; readonly upTo: number; readonly limit: number };
+
+export function letterList(filter: LetterFilter, page: LetterPage): Statement {
+  const { where, values } = conditionsOf(filter);
+  const require = (condition: string, value: number | undefined): void => {
+    if (value === undefined) return;
+    values.push(value);
+    where.push(`seq ${condition} $${values.length}`);
+  };
+  if (page.order === 'newest') require('<', page.before);
+  else {
+    require('>', page.after);
+    require('<=', page.upTo);
+  }
+  values.push(page.limit);
+  return {
+    text: `select * from dead_letters ${whereText(where)}
+      order by seq ${page.order === 'newest' ? 'desc' : ''} limit $${values.length}`,
+    values,
+  };
+}
+
+/** How many letters a filter finds, up to a bound: a dry run is no reason to read a whole table. */
+export function letterCount(filter: LetterFilter, most: number): Statement {
+  const { where, values } = conditionsOf(filter);
+  values.push(most);
+  return {
+    text: `select count(*) as count from (select 1 from dead_letters ${whereText(where)} limit $${values.length}) found`,
+    values,
+  };
+}
+
+/** Over the tenants of the filter. `open`: only groups with letters that wait for somebody. */
+export function groupList(
+  filter: Pick<LetterFilter, 'tenant' | 'type' | 'fingerprint'> & { readonly open: boolean },
+  page: { readonly before: number | undefined; readonly limit: number },
+): Statement {
+  const { where, values } = conditionsOf({ ...filter });
+  values.push(page.before ?? null, page.limit);
+  const [before, limit] = [`$${values.length - 1}`, `$${values.length}`];
+  return {
+    text: `select type, fingerprint,
+        (array_agg(error_name order by last_seq desc))[1] as error_name,
+        (array_agg(shape order by last_seq desc))[1] as shape,
+        sum(open) as open, sum(replayed) as replayed, sum(discarded) as discarded, sum(deaths) as deaths,
+        min(first_seen_at) as first_seen_at, max(last_seen_at) as last_seen_at, max(last_seq) as last_seq,
+        json_agg(json_build_object('tenant', tenant, 'open', open) order by open desc, tenant) as tenants,
+        (array_agg(sample_id order by last_seq desc))[1] as sample_id,
+        (array_agg(tenant order by last_seq desc))[1] as sample_tenant,
+        (array_agg(sample_message order by last_seq desc))[1] as sample_message
+      from dead_letter_groups ${whereText(where)}
+      group by type, fingerprint
+      having (${before}::bigint is null or max(last_seq) < ${before}) ${filter.open ? 'and sum(open) > 0' : ''}
+      order by max(last_seq) desc limit ${limit}`,
+    values,
+  };
+}
+
+const whereText = (where: readonly string[]): string =>
+  where.length === 0 ? '' : `where ${where.join(' and ')}`;
+
+function conditionsOf(filter: LetterFilter): { where: string[]; values: unknown[] } {
+  const where: string[] = [];
+  const values: unknown[] = [];
+  const require = (condition: (parameter: string) => string, value: unknown): void => {
+    if (value === undefined) return;
+    values.push(value);
+    where.push(condition(`$${values.length}`));
+  };
+  require((p) => `tenant = ${p}`, filter.tenant);
+  require((p) => `type = ${p}`, filter.type);
+  require((p) => `fingerprint = ${p}`, filter.fingerprint);
+  require((p) => `reason = ${p}`, filter.reason);
+  require((p) => `worker_version = ${p}`, filter.workerVersion);
+  require((p) => `state = ${p}`, filter.state);
+  require((p) => `dead_at >= to_timestamp(${p}::bigint / 1000.0)`, filter.deadFrom);
+  require((p) => `dead_at < to_timestamp(${p}::bigint / 1000.0)`, filter.deadTo);
+  return { where, values };
+}
