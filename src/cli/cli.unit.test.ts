@@ -303,6 +303,7 @@ describe('output at 80 columns', () => {
 
       Commands:
         task               Submit tasks, look at them, cancel them
+        dead               Look into the dead-letter queues
         queue              How many tasks there are
         type               Settings of task types
         key                API keys

@@ -85,7 +85,8 @@ describe('a read model', () => {
     const whole = await database.hashes();
     await startRebuilder(lines);
     const clean = await whenEnded(desk, await desk.verify('all', { by }));
-    expect(foundBy(clean)).toEqual({ tasks: NO_DIFFERENCE, audit: NO_DIFFERENCE, queues: NO_DIFFERENCE });
+    expect(Object.keys(foundBy(clean))).toContain('dead_letter_groups');
+    for (const found of Object.values(foundBy(clean))) expect(found).toEqual(NO_DIFFERENCE);
 
     const { rows } = await database.pool.query<{ id: string; seq: string }>(
       'select id, seq from tasks order by seq limit 3',
@@ -121,7 +122,7 @@ describe('a read model', () => {
     await projector.whenCaughtUp(appended);
     expect(projector.stats()).toMatchObject({ mode: 'leading', poisoned: 0 });
     const after = await whenEnded(desk, await desk.verify('all', { by }));
-    expect(foundBy(after)).toEqual({ tasks: NO_DIFFERENCE, audit: NO_DIFFERENCE, queues: NO_DIFFERENCE });
+    for (const found of Object.values(foundBy(after))) expect(found).toEqual(NO_DIFFERENCE);
     expect(await database.hashes()).not.toEqual(whole);
     expect(await indexesOf(database)).toEqual(await indexesOf(await freshDatabase()));
     expect(lines.lines.filter(({ level }) => level === 'error')).toEqual([]);
@@ -166,7 +167,7 @@ describe('a read model', () => {
     const jsm = await jetstreamManager(ground.nc, { checkAPI: false });
     const { history, tasks } = ground.names.streams;
     await eventually(async () => (await jsm.streams.info(history)).state.messages === lastSeq);
-    await jsm.streams.purge(tasks, { keep: 200 });
+    await jsm.streams.purge(tasks, { keep: 400 });
 
     const other = await freshDatabase();
     const rebuilding = ground.projector(other.pool);
@@ -184,7 +185,7 @@ describe('a read model', () => {
     const rebuilt = await whenEnded(desk, await desk.rebuild('all', { acceptLoss: false, by }));
     expect(rebuilt).toMatchObject({ state: 'done', error: null, position: lastSeq });
     const verified = await whenEnded(desk, await desk.verify('all', { by }));
-    expect(foundBy(verified)).toEqual({ tasks: NO_DIFFERENCE, audit: NO_DIFFERENCE, queues: NO_DIFFERENCE });
+    for (const found of Object.values(foundBy(verified))) expect(found).toEqual(NO_DIFFERENCE);
   });
 
   test('is not rebuilt from less than everything unless the loss is accepted', async () => {
