@@ -1,5 +1,5 @@
 /** Import boundaries. The flow is intake -> log -> dispatch -> worker -> projections -> query; only main.ts wires it. */
-const steps = ['intake', 'schedules', 'dispatch', 'worker', 'query'];
+const steps = ['intake', 'schedules', 'operations', 'dispatch', 'worker', 'query'];
 
 module.exports = {
   forbidden: [
@@ -39,7 +39,7 @@ module.exports = {
       name: 'query-imports-no-step',
       severity: 'error',
       from: { path: '^src/query/' },
-      to: { path: '^src/(intake|schedules|dispatch|worker|log|http|cli)/' },
+      to: { path: '^src/(intake|schedules|operations|dispatch|worker|log|http|cli)/' },
     },
     {
       name: 'projections-are-pure-over-the-engine',

@@ -18,6 +18,9 @@ import { ensureStreams } from './log/streams.ts';
 import { type Names, names as namesOf } from './log/subjects.ts';
 import { createLogger, type Logger } from './observe/log.ts';
 import { createMetrics } from './observe/metrics.ts';
+import { cancelTasks } from './operations/cancel-tasks.ts';
+import { openOperations } from './operations/operations.ts';
+import { createOperationRunner } from './operations/runner.ts';
 import { systemClock } from './platform/clock.ts';
 import { type Config, loadConfig } from './platform/config.ts';
 import { migrate } from './platform/migrate.ts';
@@ -107,6 +110,16 @@ async function apiRole({ config, nc, names, log, logger }: Parts): Promise<Servi
   });
   const pool = createPool(config, 'taskledger api');
   const query = createQuery({ pool, nc, names, logger });
+  const operations = openOperations({ nc, names, clock, logger });
+  const operationRunner = createOperationRunner({
+    nc,
+    names,
+    operations,
+    kinds: [cancelTasks({ log, clock, tasks: query })],
+    leaseMs: config.leaderLeaseMs,
+    clock,
+    logger,
+  });
   const http = await createHttpServer({
     config,
     intake: createIntake({
@@ -123,6 +136,7 @@ async function apiRole({ config, nc, names, log, logger }: Parts): Promise<Servi
       names,
       projections: projections(config).map(({ name }) => name),
     }),
+    operations,
     log,
     health: createHealth({ nc, names, query }),
     backlog,
@@ -130,7 +144,17 @@ async function apiRole({ config, nc, names, log, logger }: Parts): Promise<Servi
     clock,
     logger,
   });
-  return serviceGroup('api', [registry, schedules, backlog, poolOf(pool), query, gateway, http]);
+  return serviceGroup('api', [
+    registry,
+    schedules,
+    backlog,
+    poolOf(pool),
+    query,
+    operations,
+    operationRunner,
+    gateway,
+    http,
+  ]);
 }
 
 function dispatcherRole(parts: Parts): Service {

@@ -178,6 +178,20 @@ export const catalogue = {
     'Retry; the projectors are behind.',
   ),
 
+  // Bulk operations
+  operation_not_found: entry(
+    404,
+    false,
+    'Operation {operationId} is not known',
+    'Check the id and the tenant; operations are kept for 90 days.',
+  ),
+  operation_ended: entry(
+    409,
+    false,
+    'Operation {operationId} is {state}, which is final',
+    'Start a new one for what is left.',
+  ),
+
   // Transitions (values returned by decide)
   task_exists: entry(
     409,

@@ -4,6 +4,7 @@ import type { Intake } from '../intake/intake.ts';
 import type { EventLog } from '../log/event-log.ts';
 import type { Logger } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
+import type { Operations } from '../operations/operations.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../platform/config.ts';
 import type { Query } from '../query/query.ts';
@@ -19,6 +20,7 @@ export interface HttpParts {
   readonly schedules: Schedules;
   readonly query: Query;
   readonly projections: ProjectionDesk;
+  readonly operations: Operations;
   readonly log: EventLog;
   readonly health: Health;
   readonly backlog: Pick<Backlog, 'full' | 'waiting'>;

@@ -18,6 +18,8 @@ const MAX_CONSUMERS = 20_000;
 const SHORT_DEDUPE_MS = 1_000;
 /** A worker that is not heard of for so long is forgotten by the registry. */
 const WORKER_TTL_MS = 60_000;
+/** How long a bulk operation can be looked up after its last change. */
+const OPERATIONS_TTL_MS = 90 * 24 * 3_600_000;
 
 /**
  * What the streams look like: DESIGN.md 3. HISTORY is a source, not a mirror: a mirror would keep sequences and times,
@@ -94,12 +96,14 @@ export interface BucketOptions {
 /** The buckets and their options. */
 export function bucketConfigs(names: Names, { replicas }: StreamsConfig): [string, BucketOptions][] {
   const lasting = { replicas, history: 1, storage: StorageType.File, ttl: 0 };
-  const { tenants, types, keys, controls, leaders, workers, schedules, scheduleMarks } = names.buckets;
+  const { tenants, types, keys, controls, operations, leaders, workers, schedules, scheduleMarks } =
+    names.buckets;
   return [
     [tenants, lasting],
     [types, lasting],
     [keys, lasting],
     [controls, lasting],
+    [operations, { ...lasting, ttl: OPERATIONS_TTL_MS }],
     [leaders, lasting],
     [schedules, lasting],
     [scheduleMarks, lasting],

@@ -23,6 +23,7 @@ export interface Names {
     readonly schedules: string;
     /** How far each schedule has been fired. */
     readonly scheduleMarks: string;
+    readonly operations: string;
   };
   /** `tasks.<tenant>.<type>.<taskId>.<event>`; QUEUED of a version after the first goes to `queued_v<version>`. */
   taskEvent(tenant: string, type: string, taskId: string, kind: EventKind, version?: number): string;
@@ -82,6 +83,7 @@ export function names(prefix: string): Names {
       controls: `${p}controls`,
       schedules: `${p}schedules`,
       scheduleMarks: `${p}schedule_marks`,
+      operations: `${p}operations`,
     },
     taskEvent: (tenant, type, taskId, kind, version = FIRST_VERSION) =>
       `${p}tasks.${tenant}.${type}.${taskId}.${kind === 'QUEUED' ? queuedToken(version) : eventToken(kind)}`,

@@ -18,7 +18,7 @@ import {
 import type { Answer, Paged, Query } from './query.ts';
 import { type ReadModel, Reflected } from './reflected.ts';
 import { type CountRow, type EventRow, eventView, queueViews, type TaskRow, taskView } from './rows.ts';
-import { eventsOfTask, queueCounts, taskById, taskList } from './sql.ts';
+import { eventsOfTask, queueCounts, taskById, taskCount, taskList } from './sql.ts';
 
 export interface QueryParts {
   readonly pool: pg.Pool;
@@ -55,6 +55,11 @@ export function createQuery({ pool, nc, names, logger }: QueryParts): Query & Se
         return page(rows, { limit, kind: 't', view: taskView, seqOf: (row) => Number(row.submitted_seq) });
       });
     },
+    countTasks: (filter, atMost) =>
+      answer('tasks', async () => {
+        const [row] = await database.rows<{ count: string }>(taskCount(filter, atMost));
+        return Number(row?.count ?? 0);
+      }),
     async taskEvents(tenant, taskId, { limit, cursor }) {
       const after = seqOfCursor('e', cursor) ?? 0;
       return answer('audit', async () => {

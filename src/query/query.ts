@@ -93,6 +93,8 @@ export interface Query {
   task(tenant: string | undefined, taskId: string): Promise<Answer<TaskView | undefined>>;
   /** Newest first. Throws `cursor_invalid`. */
   tasks(filter: TaskFilter, page: Page): Promise<Answer<Paged<TaskView>>>;
+  /** How many tasks match, but no more than `atMost`. */
+  countTasks(filter: TaskFilter, atMost: number): Promise<Answer<number>>;
   /** A task's transitions, oldest first (CARRIED is not one). */
   taskEvents(tenant: string | undefined, taskId: string, page: Page): Promise<Answer<Paged<EventView>>>;
   queues(filter: {

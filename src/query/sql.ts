@@ -88,6 +88,12 @@ export function taskList(filter: TaskFilter, page: { before: number | undefined;
   return { text, values };
 }
 
+/** Stops counting at `atMost`: for a dry run, never for a dashboard. */
+export function taskCount(filter: TaskFilter, atMost: number): Statement {
+  const { text, values } = taskList(filter, { before: undefined, limit: atMost });
+  return { text: `select count(*) from (${text}) as found`, values };
+}
+
 const branch = (conditions: readonly string[]): string =>
   `select * from tasks ${conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`}
    order by submitted_seq desc limit $1`;

@@ -11,6 +11,7 @@ import { ensureStreams } from '../../src/log/streams.ts';
 import { type Names, names } from '../../src/log/subjects.ts';
 import { silentLogger } from '../../src/observe/log.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
+import { openOperations } from '../../src/operations/operations.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { type Config, loadConfig } from '../../src/platform/config.ts';
 import { connectNats } from '../../src/platform/nats.ts';
@@ -69,6 +70,8 @@ export async function startApi(
     observe: (outcome, ms) => metrics.submission('http', outcome, ms),
   });
   const query = queryOn(nc, subjects);
+  const operations = openOperations({ nc, names: subjects, clock, logger });
+  await operations.start();
   const health = createHealth({ nc, names: subjects, query });
   const parts: HttpParts = {
     config,
@@ -77,6 +80,7 @@ export async function startApi(
     query,
     projections,
     schedules,
+    operations,
     log,
     health,
     backlog,
@@ -103,6 +107,7 @@ export async function startApi(
     },
     async stop() {
       await http.stop();
+      await operations.stop();
       await backlog.stop();
       await schedules.stop();
       await registry.stop();
@@ -176,6 +181,7 @@ const absentDesk: ProjectionDesk = {
 export const absentQuery: Query = {
   task: async () => ({ position: 0, value: undefined }),
   tasks: async () => ({ position: 0, value: { items: [], nextCursor: null } }),
+  countTasks: async () => ({ position: 0, value: 0 }),
   taskEvents: async () => ({ position: 0, value: { items: [], nextCursor: null } }),
   queues: async () => ({ position: 0, value: [] }),
   deadLetters: async () => ({ position: 0, value: { items: [], nextCursor: null } }),
