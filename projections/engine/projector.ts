@@ -5,6 +5,7 @@ import type { Names } from '../../src/log/subjects.ts';
 import type { Logger } from '../../src/observe/log.ts';
 import type { Config } from '../../src/platform/config.ts';
 import type { Service } from '../../src/platform/service.ts';
+import { aheadOf, LOOK_AGAIN_MS, looksBefore } from './ahead.ts';
 import { beginCheckpoints, type Checkpoint, loadCheckpoints, Superseded } from './checkpoint.ts';
 import { Committer } from './committer.ts';
 import { Connection, pause } from './connection.ts';
@@ -63,9 +64,6 @@ const STANDBY_POLL_MS = 500;
 /** Longer than any healthy transaction takes. */
 const TAKEOVER_MS = 3_000;
 const RECHECK_MS = 2_000;
-/** A freshly elected leader of the stream may report an older end for a moment: look again before sounding the alarm. */
-const CONFIRMATIONS = 3;
-const CONFIRM_MS = 500;
 
 /**
  * Feeds the read models from the log. Any number may run against one database: compare-and-set on the checkpoints lets
@@ -188,9 +186,10 @@ class LogProjector implements Projector {
         await beginCheckpoints(client, names, log.logId);
         return loadCheckpoints(client, names);
       });
-      const ahead = checkpoints.filter(({ seq, logId }) => seq > log.lastSeq || logId !== log.logId);
-      if (ahead.length > 0 && tries < CONFIRMATIONS && !this.#stopping.signal.aborted) {
-        await pause(CONFIRM_MS, this.#stopping.signal);
+      const ahead = aheadOf(checkpoints, log);
+      const unconfirmed = ahead.filter(({ name }) => !this.#stopped.has(name));
+      if (unconfirmed.length > 0 && tries < looksBefore(unconfirmed, log) && !this.#stopping.signal.aborted) {
+        await pause(LOOK_AGAIN_MS, this.#stopping.signal);
         continue;
       }
       return { log, progress: this.#admit(checkpoints, ahead, log) };
