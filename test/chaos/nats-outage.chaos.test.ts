@@ -1,0 +1,127 @@
+import { jetstreamManager } from '@nats-io/jetstream';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { names as namesOf } from '../../src/log/subjects.ts';
+import { connectNats } from '../../src/platform/nats.ts';
+import { eventually } from '../support/eventually.ts';
+import { contradictions, type Installation, startInstallation } from '../support/installation.ts';
+import {
+  createTestDatabase,
+  startTestCluster,
+  type TestCluster,
+  type TestDatabase,
+} from '../support/servers.ts';
+
+const PER_SECOND = 40;
+/** Workers may be idle for so long after the servers are back. */
+const IDLE_MS = 5_000;
+
+let cluster: TestCluster;
+let database: TestDatabase;
+let installation: Installation;
+let end: () => Promise<void>;
+
+beforeAll(async () => {
+  [cluster, database] = await Promise.all([startTestCluster(), createTestDatabase(import.meta.url)]);
+  installation = await startInstallation({
+    NATS_URL: cluster.urls.join(','),
+    DATABASE_URL: database.url,
+    TASKLEDGER_REPLICAS: '3',
+    TASKLEDGER_LEADER_LEASE_MS: '3000',
+  });
+  end = installation.load(PER_SECOND);
+});
+afterAll(async () => {
+  await installation?.stop();
+  await cluster?.stop();
+  await database?.drop();
+});
+
+/** Resolves with how long it took from now until tasks completed again that were not submitted before. */
+async function untilWorkFlows(): Promise<number> {
+  const since = performance.now();
+  const before = installation.count('COMPLETED');
+  await eventually(() => installation.count('COMPLETED') > before + 5, { timeoutMs: 60_000 });
+  return performance.now() - since;
+}
+
+async function leaderOfTheLog() {
+  const nc = await connectNats(installation.config, 'leader look-up');
+  try {
+    const names = namesOf(installation.config.prefix);
+    const jsm = await jetstreamManager(nc);
+    const { cluster: raft } = await jsm.streams.info(names.streams.tasks);
+    return {
+      leader: raft?.leader,
+      stepDown: () =>
+        nc.request(`$JS.API.STREAM.LEADER.STEPDOWN.${names.streams.tasks}`, '', { timeout: 5_000 }),
+      close: () => nc.close(),
+    };
+  } catch (error) {
+    await nc.close();
+    throw error;
+  }
+}
+
+test('work goes on when the leader of the log is told to step down', async () => {
+  await eventually(() => installation.count('COMPLETED') > 20, { timeoutMs: 60_000 });
+  const log = await leaderOfTheLog();
+  await log.stepDown();
+  await log.close();
+  const idleMs = await untilWorkFlows();
+  console.log(JSON.stringify({ fault: 'leader steps down', idleMs }));
+  expect(idleMs).toBeLessThan(IDLE_MS);
+});
+
+test('work goes on when the server dies that leads the log, and when it comes back', async () => {
+  const log = await leaderOfTheLog();
+  await log.close();
+  const victim = cluster.nodes.find(({ name }) => name === log.leader);
+  expect(victim).toBeDefined();
+  await victim?.kill('SIGKILL');
+  const idleMs = await untilWorkFlows();
+  await victim?.restart();
+  await cluster.whenReady();
+  const afterMs = await untilWorkFlows();
+  console.log(JSON.stringify({ fault: 'leader killed', idleMs, afterMs }));
+  // The election of a leader takes seconds of its own.
+  expect(idleMs).toBeLessThan(2 * IDLE_MS);
+  expect(afterMs).toBeLessThan(IDLE_MS);
+});
+
+test('work goes on when all servers were stopped and are back', async () => {
+  await Promise.all(cluster.nodes.map((node) => node.kill('SIGKILL')));
+  const gap = await Promise.all(Array.from({ length: 5 }, () => installation.submit()));
+  expect(gap.filter(({ kind }) => kind === 'accepted')).toEqual([]);
+  await Promise.all(cluster.nodes.map((node) => node.restart()));
+  await cluster.whenReady();
+  const idleMs = await untilWorkFlows();
+  console.log(JSON.stringify({ fault: 'all servers restarted', idleMs }));
+  expect(idleMs).toBeLessThan(IDLE_MS);
+});
+
+test('what clients were told is what the log holds', async () => {
+  await end();
+  await eventually(
+    () => {
+      expect(installation.count('INGESTED')).toBeGreaterThan(100);
+      expect(installation.count('COMPLETED')).toBe(installation.count('INGESTED'));
+      expect(contradictions(installation)).toEqual([]);
+    },
+    { timeoutMs: 90_000, intervalMs: 500 },
+  );
+  const kinds = [...installation.told.values()].map(({ kind }) => kind);
+  console.log(
+    JSON.stringify({
+      submissions: kinds.length,
+      accepted: kinds.filter((kind) => kind === 'accepted').length,
+    }),
+  );
+  const { body } = await eventually(
+    async () => {
+      const answer = await installation.get('/readyz');
+      return answer.status === 200 && answer.body['lag'] === 0 ? answer : false;
+    },
+    { timeoutMs: 60_000 },
+  );
+  expect(body).toMatchObject({ ready: true });
+});
