@@ -1,4 +1,5 @@
 import { realpathSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { NatsConnection } from '@nats-io/transport-node';
@@ -28,7 +29,8 @@ import { connectNats } from './platform/nats.ts';
 import { createPool } from './platform/postgres.ts';
 import { type Service, serviceGroup } from './platform/service.ts';
 import { createQuery } from './query/postgres-query.ts';
-import { openRegistry } from './registry/registry.ts';
+import { ALL_TENANTS } from './registry/keys.ts';
+import { openRegistry, type Registry } from './registry/registry.ts';
 import { createScheduler } from './schedules/scheduler.ts';
 import { openSchedules } from './schedules/schedules.ts';
 
@@ -146,6 +148,7 @@ async function apiRole({ config, nc, names, log, logger }: Parts): Promise<Servi
   });
   return serviceGroup('api', [
     registry,
+    operatorKeyOf(config, registry, logger),
     schedules,
     backlog,
     poolOf(pool),
@@ -156,6 +159,22 @@ async function apiRole({ config, nc, names, log, logger }: Parts): Promise<Servi
     http,
   ]);
 }
+
+/** Sees to it that the installation has its first key. */
+const operatorKeyOf = (config: Config, { keys }: Registry, logger: Logger): Service => ({
+  name: 'operator key',
+  async start() {
+    const { operatorKey, operatorKeyFile } = config;
+    const key =
+      operatorKey ??
+      (operatorKeyFile === undefined ? undefined : (await readFile(operatorKeyFile, 'utf8')).trim());
+    if (key === undefined) return;
+    const became = await keys.install(key, { tenant: ALL_TENANTS, scopes: ['admin'], name: 'operator' });
+    if (became === 'revoked') logger.warn({}, 'the operator key of the configuration is revoked');
+    else logger.info({ became }, 'the operator key of the configuration is in place');
+  },
+  stop: async () => {},
+});
 
 function dispatcherRole(parts: Parts): Service {
   const wired = { ...parts, clock: systemClock };

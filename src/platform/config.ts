@@ -103,6 +103,19 @@ export const settings = {
     'Requests a second one API key may make to one API process',
   ),
 
+  operatorKey: setting(
+    'TASKLEDGER_OPERATOR_KEY',
+    optionalText,
+    undefined,
+    "An operator's API key, `tl_<16 hex>_<43 base64url>`, stored (hashed) when the API starts unless it is there: the first key of an installation",
+  ),
+  operatorKeyFile: setting(
+    'TASKLEDGER_OPERATOR_KEY_FILE',
+    optionalText,
+    undefined,
+    'Path of a file with that key instead, such as a mounted secret',
+  ),
+
   maxPayloadBytes: setting(
     'TASKLEDGER_MAX_PAYLOAD_BYTES',
     atLeast(1),

@@ -36,13 +36,17 @@ export const KeyRecordSchema = z.strictObject({
 });
 export type KeyRecord = z.infer<typeof KeyRecordSchema>;
 
+export interface KeyOwner {
+  readonly tenant: string;
+  readonly scopes: readonly Scope[];
+  readonly name: string;
+}
+
 export interface ApiKeys {
   /** Stores a new key and returns its text, which is not kept anywhere. Throws `name_invalid`, `log_unavailable`. */
-  create(of: {
-    tenant: string;
-    scopes: readonly Scope[];
-    name: string;
-  }): Promise<{ key: string; id: string }>;
+  create(of: KeyOwner): Promise<{ key: string; id: string }>;
+  /** Stores a key whose text an operator has chosen, unless it is stored already. Throws `config_invalid`, `log_unavailable`. */
+  install(key: string, of: KeyOwner): Promise<'stored' | 'known' | 'revoked'>;
   /** Undefined for anything but the text of a key that is stored and not revoked. */
   verify(key: string): KeyIdentity | undefined;
   /** Holds at once in this process, and in others when their mirror hears of it. False when no such key exists. */
@@ -51,7 +55,19 @@ export interface ApiKeys {
 }
 
 const KEY_TEXT = /^tl_([0-9a-f]{16})_([A-Za-z0-9_-]{43})$/;
+const unfit = (reason: string): TaskledgerError =>
+  new TaskledgerError('config_invalid', { key: 'TASKLEDGER_OPERATOR_KEY', reason });
 const hashOf = (secret: string): Buffer => createHash('sha256').update(secret).digest();
+
+const recordOf = (id: string, secret: string, { tenant, scopes, name }: KeyOwner): KeyRecord =>
+  KeyRecordSchema.parse({
+    id,
+    tenant,
+    scopes,
+    name,
+    secretHash: hashOf(secret).toString('hex'),
+    createdAt: new Date().toISOString(),
+  });
 
 export function createApiKeys(records: Mirror<KeyRecord>): ApiKeys {
   return {
@@ -60,16 +76,18 @@ export function createApiKeys(records: Mirror<KeyRecord>): ApiKeys {
         throw new TaskledgerError('name_invalid', { field: 'tenant', value: tenant });
       const id = randomBytes(8).toString('hex');
       const secret = randomBytes(32).toString('base64url');
-      const record = KeyRecordSchema.parse({
-        id,
-        tenant,
-        scopes,
-        name,
-        secretHash: hashOf(secret).toString('hex'),
-        createdAt: new Date().toISOString(),
-      });
-      await records.put(id, record);
+      await records.put(id, recordOf(id, secret, { tenant, scopes, name }));
       return { key: `tl_${id}_${secret}`, id };
+    },
+    async install(key, of) {
+      const [, id, secret] = KEY_TEXT.exec(key) ?? [];
+      if (id === undefined || secret === undefined) throw unfit('it is not of the form tl_<id>_<secret>');
+      const known = records.get(id);
+      const record = await records.change(id, (current) => current ?? recordOf(id, secret, of));
+      if (record?.secretHash !== hashOf(secret).toString('hex'))
+        throw unfit(`key ${id} exists with another secret`);
+      if (record.revokedAt !== undefined) return 'revoked';
+      return known === undefined ? 'stored' : 'known';
     },
     verify(key) {
       const [, id, secret] = KEY_TEXT.exec(key) ?? [];

@@ -68,6 +68,33 @@ describe('a setting', () => {
   });
 });
 
+describe("an operator's key of the configuration", () => {
+  const key = `tl_0123456789abcdef_${'k'.repeat(43)}`;
+  const operator = { tenant: '*', scopes: ['admin'], name: 'operator' } as const;
+
+  test('works once it is stored, and is stored once, by however many processes', async () => {
+    const [one, other] = [await open(), await open()];
+    expect(one.keys.verify(key)).toBeUndefined();
+    await Promise.all([one.keys.install(key, operator), other.keys.install(key, operator)]);
+    expect(one.keys.verify(key)).toEqual({ id: '0123456789abcdef', ...operator });
+    const [view] = one.keys.list();
+    expect(await (await open()).keys.install(key, operator)).toBe('known');
+    expect((await open()).keys.list()).toEqual([view]);
+    const { streamInfo } = await (await new Kvm(nc).open(names.buckets.keys)).status();
+    expect(streamInfo.state.last_seq).toBe(1);
+  });
+
+  test('stays revoked, and never replaces another key', async () => {
+    const { keys } = await open();
+    await keys.revoke('0123456789abcdef');
+    expect(await keys.install(key, operator)).toBe('revoked');
+    expect(keys.verify(key)).toBeUndefined();
+    const impostor = `tl_0123456789abcdef_${'x'.repeat(43)}`;
+    await expect(keys.install(impostor, operator)).rejects.toMatchObject({ code: 'config_invalid' });
+    await expect(keys.install('secret', operator)).rejects.toMatchObject({ code: 'config_invalid' });
+  });
+});
+
 describe('a pause', () => {
   const pause = { reason: 'the bank is down', actor: 'key:1', at: createdAt };
 
