@@ -21,6 +21,8 @@ export class Database {
   readonly #pool: pg.Pool;
   readonly #breaker: CircuitBreakerPolicy;
   #reason = 'unknown';
+  /** From the first opening of the circuit until an answer: each try in between opens it again. */
+  #out = false;
 
   constructor(pool: pg.Pool, logger: Logger) {
     this.#pool = pool;
@@ -28,10 +30,15 @@ export class Database {
       halfOpenAfter: HALF_OPEN_AFTER_MS,
       breaker: new ConsecutiveBreaker(FAILURES_TO_OPEN),
     });
-    this.#breaker.onBreak(() =>
-      logger.error({ reason: this.#reason }, 'Postgres does not answer; queries are refused until it does'),
-    );
-    this.#breaker.onReset(() => logger.info({}, 'Postgres answers again'));
+    this.#breaker.onBreak(() => {
+      if (this.#out) return;
+      this.#out = true;
+      logger.error({ reason: this.#reason }, 'Postgres does not answer; queries are refused until it does');
+    });
+    this.#breaker.onReset(() => {
+      this.#out = false;
+      logger.info({}, 'Postgres answers again');
+    });
   }
 
   /** Throws `read_model_unavailable`. */

@@ -226,6 +226,13 @@ test('while Postgres is dead, questions are refused at once; afterwards they are
   await expect(query.position()).rejects.toMatchObject({ code: 'read_model_unavailable' });
   expect(performance.now() - started).toBeLessThan(50);
   expect(proxy.connections()).toBe(before);
+  // Every second one question finds out whether Postgres is back: these find the same outage.
+  await eventually(async () => {
+    await query.position().catch(() => undefined);
+    return performance.now() - started > 2_500;
+  });
+  expect(logger.lines.filter(({ level }) => level === 'error')).toHaveLength(1);
   proxy.pass();
   await eventually(async () => (await query.task('patient', id)).value?.id === id);
+  expect(logger.lines.filter(({ message }) => message === 'Postgres answers again')).toHaveLength(1);
 });
