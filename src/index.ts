@@ -10,7 +10,14 @@ export {
   type SubmissionOptions,
   type TaskDefinition,
 } from './worker/define-task.ts';
-export type { Handler, HandlerContext, TaskInfo, TypedHandler } from './worker/handler.ts';
+export type {
+  Handler,
+  HandlerContext,
+  TaskInfo,
+  TypedHandler,
+  VersionedHandler,
+  VersionRange,
+} from './worker/handler.ts';
 export type { AttemptInfo, WorkerHooks, WorkerStats } from './worker/hooks.ts';
 export { NotRetryable } from './worker/not-retryable.ts';
 export type { WorkerOptions } from './worker/options.ts';

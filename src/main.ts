@@ -14,6 +14,7 @@ import { createHttpServer } from './http/server.ts';
 import { createBacklog } from './intake/backlog.ts';
 import { createGateway } from './intake/gateway.ts';
 import { createIntake } from './intake/intake.ts';
+import { createUnserved } from './intake/unserved.ts';
 import { type OpenedLog, openLog } from './log/open.ts';
 import { ensureStreams } from './log/streams.ts';
 import { type Names, names as namesOf } from './log/subjects.ts';
@@ -99,6 +100,8 @@ async function apiRole({ config, nc, names, log, logger }: Parts): Promise<Servi
     limitOf: (type) => registry.types.get(type)?.maxBacklog ?? config.maxBacklog,
   });
   const observe = (via: string) => (outcome: string, ms: number) => metrics.submission(via, outcome, ms);
+  const unserved = createUnserved({ nc, names, clock });
+  metrics.watchUnserved(() => unserved.all());
   const intake = { log, types: registry.types, config, clock, backlog };
   const gateway = createGateway({
     nc,
@@ -142,6 +145,7 @@ async function apiRole({ config, nc, names, log, logger }: Parts): Promise<Servi
     log,
     health: createHealth({ nc, names, query }),
     backlog,
+    unserved,
     metrics,
     clock,
     logger,
@@ -151,6 +155,7 @@ async function apiRole({ config, nc, names, log, logger }: Parts): Promise<Servi
     operatorKeyOf(config, registry, logger),
     schedules,
     backlog,
+    unserved,
     poolOf(pool),
     query,
     operations,

@@ -243,6 +243,12 @@ export class DispatchCore {
     return waiting;
   }
 
+  /** The same by version of each type. */
+  *waitingLines(): Generator<{ type: string; version: number; key: string; waiting: number }> {
+    for (const { type, version, key, order, intents, ready } of this.#place.lines)
+      yield { type, version, key, waiting: order.size + intents + ready };
+  }
+
   stats(): Record<string, LineStats> {
     const stats: Record<string, LineStats> = {};
     for (const { key, order, delayed, ready, intents, running, window, claimRate } of this.#place.lines)

@@ -12,10 +12,14 @@ import type { Logger } from '../observe/log.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../platform/config.ts';
 import type { Service } from '../platform/service.ts';
+import { type Fleet, openFleet } from '../registry/fleet.ts';
 import { DispatchCore } from './core.ts';
 import type { Decision, LineStats, Phase, Woken } from './decisions.ts';
 import { LogAge } from './log-age.ts';
+import { NoWorkers, type Unserved } from './no-workers.ts';
 import { Performer, type PerformerStats } from './performer.ts';
+import { Reconciler } from './reconciler.ts';
+import { RunningAttempts } from './running-attempts.ts';
 import { type Timer, Timers } from './timers.ts';
 
 export interface DispatcherParts {
@@ -33,6 +37,7 @@ export interface DispatcherParts {
     | 'payloadCacheBytes'
     | 'ackWaitMs'
     | 'hotWindowHours'
+    | 'reconcileEveryMs'
   >;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -53,6 +58,8 @@ export interface DispatcherStats {
 export interface BacklogNotice {
   /** Tasks of each type that wait, QUEUED and unclaimed included, delayed ones not. */
   readonly waiting: Readonly<Record<string, number>>;
+  /** Types that have tasks waiting and no worker that could run them. */
+  readonly noWorkers: readonly Unserved[];
 }
 
 export interface Dispatcher extends Service {
@@ -70,7 +77,7 @@ const MEASURE_MS = 100;
 const BACKLOG_MS = 250;
 const SWEEP_MS = 1_000;
 /** A waiting task announces itself again when its last event has used up this part of the hot window. */
-const CARRY_AFTER = 0.5;
+const CARRY_AFTER = 0.4;
 /** How finely the age of the log's sequences is known, as a part of the hot window. */
 const AGE_GRAIN = 1 / 200;
 /** How long `stop` waits for appends; without NATS they would take much longer. */
@@ -93,6 +100,11 @@ class LogDispatcher implements Dispatcher {
   readonly #performer: Performer;
   readonly #timers: Timers;
   readonly #leadership: Leadership;
+  readonly #fleet: Fleet;
+  readonly #attempts = new RunningAttempts();
+  readonly #reconciler: Reconciler;
+  readonly #noWorkers: NoWorkers;
+  #unservedNow: readonly Unserved[] = [];
   #reader: LogReader | undefined;
   #intervals: NodeJS.Timeout[] = [];
   #wakeTimer: NodeJS.Timeout | undefined;
@@ -138,6 +150,16 @@ class LogDispatcher implements Dispatcher {
       logger,
       onFired: (timer) => this.#onFired(timer),
     });
+    this.#fleet = openFleet({ nc, names, logger });
+    this.#noWorkers = new NoWorkers(this.#fleet, logger);
+    this.#reconciler = new Reconciler({
+      ...parts,
+      fleet: this.#fleet,
+      attempts: this.#attempts,
+      offered: () => this.#core.offered,
+      leads: () => this.isLeader(),
+      actor: { kind: 'dispatcher', id: owner },
+    });
     this.#leadership = new Leadership({
       nc,
       bucket: names.buckets.leaders,
@@ -154,6 +176,7 @@ class LogDispatcher implements Dispatcher {
     if (this.#reader !== undefined || this.#stopping) return;
     const { nc, names, log, logger } = this.#parts;
     await this.#timers.start();
+    await this.#fleet.start();
     const { firstSeq, lastSeq } = await log.bounds();
     this.#reader = createLogReader(
       { nc, names, logger },
@@ -180,6 +203,7 @@ class LogDispatcher implements Dispatcher {
     ];
     this.runOnce();
     await this.#leadership.start();
+    await this.#reconciler.start();
   }
 
   async stop(): Promise<void> {
@@ -188,6 +212,8 @@ class LogDispatcher implements Dispatcher {
     clearTimeout(this.#wakeTimer);
     // The lead is given back first: the standby need not wait for appends that rule 1 makes harmless.
     await this.#leadership.stop();
+    await this.#reconciler.stop();
+    await this.#fleet.stop();
     await this.#performer.whenIdle(STOP_WAIT_MS);
     await this.#reader?.stop();
     await this.#timers.stop();
@@ -236,6 +262,7 @@ class LogDispatcher implements Dispatcher {
     this.#age.note(seq, storedAt);
     try {
       this.#core.observe(recorded);
+      this.#attempts.observe(event);
     } catch (error) {
       this.#parts.logger.error(
         { seq, taskId: event.taskId, error },
@@ -304,6 +331,9 @@ class LogDispatcher implements Dispatcher {
     for (const key of this.#unserved) this.#served.delete(key);
     this.#unserved.clear();
     const aging = this.#ageTasks();
+    this.#unservedNow = this.isLeader()
+      ? this.#noWorkers.look(this.#core.waitingLines(), performance.now())
+      : [];
     this.runOnce();
     if (aging > 0)
       this.#parts.logger.info({ aging }, 'tasks wait so long that they announce themselves again');
@@ -319,7 +349,9 @@ class LogDispatcher implements Dispatcher {
     if (!this.isLeader()) return 0;
     const oldestAt = this.#parts.clock.now() - CARRY_AFTER * this.#hotWindowMs;
     const seq = this.#age.takeUntil(oldestAt);
-    return seq === undefined ? 0 : this.#core.age(seq);
+    if (seq === undefined) return 0;
+    this.#reconciler.age(seq);
+    return this.#core.age(seq);
   }
 
   #measure(): void {
@@ -331,7 +363,7 @@ class LogDispatcher implements Dispatcher {
 
   #announce(): void {
     if (!this.isLeader() || this.#parts.nc.isClosed()) return;
-    const notice: BacklogNotice = { waiting: this.#core.waiting() };
+    const notice: BacklogNotice = { waiting: this.#core.waiting(), noWorkers: this.#unservedNow };
     this.#parts.nc.publish(this.#parts.names.backlog, JSON.stringify(notice));
   }
 

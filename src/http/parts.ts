@@ -1,6 +1,7 @@
 import type { ProjectionDesk } from '../../projections/engine/rebuild/desk.ts';
 import type { Backlog } from '../intake/backlog.ts';
 import type { Intake } from '../intake/intake.ts';
+import type { Unserved } from '../intake/unserved.ts';
 import type { EventLog } from '../log/event-log.ts';
 import type { Logger } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
@@ -24,6 +25,7 @@ export interface HttpParts {
   readonly log: EventLog;
   readonly health: Health;
   readonly backlog: Pick<Backlog, 'full' | 'waiting'>;
+  readonly unserved: Pick<Unserved, 'versionsOf'>;
   readonly metrics: Metrics;
   readonly clock: Clock;
   readonly logger: Logger;

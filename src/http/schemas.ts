@@ -104,6 +104,9 @@ export const QueueSchema = z.object({
   type: NameSchema,
   counts,
   priorities: z.array(z.object({ priority: z.int(), counts })),
+  noWorkers: z
+    .array(z.int())
+    .describe('Versions of the type of which tasks wait although no worker is registered that can run them'),
   backlog: z
     .object({
       /** Null while the dispatcher is silent. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { FIRST_VERSION, VersionSchema } from '../domain/events.ts';
 import type { Json } from '../domain/json.ts';
 import { NameSchema, type Priority, PrioritySchema } from '../domain/names.ts';
 import { type PolicyOverride, PolicyOverrideSchema } from '../domain/policy.ts';
@@ -27,6 +28,9 @@ export const TaskInputSchema = z.strictObject({
   delayMs: z.int().min(0).max(TEN_YEARS_MS).optional().describe('Not before this long from now'),
   deadlineAt: instant.optional().describe('A task that has not ended by then goes to the dead-letter queue'),
   policy: PolicyOverrideSchema.optional().describe("Parts of the type's policy that this task replaces"),
+  version: VersionSchema.optional().describe(
+    'What a worker must know to run it: only workers registered for this version of the type are given it; 1 by default',
+  ),
   tenant: NameSchema.optional().describe("For operators' keys: the tenant to submit for"),
 });
 export type TaskInput = z.input<typeof TaskInputSchema>;
@@ -41,6 +45,8 @@ export interface Submission {
   readonly policy: PolicyOverride | undefined;
   readonly runAt: number | undefined;
   readonly deadlineAt: number | undefined;
+  /** Undefined for version 1. */
+  readonly version: number | undefined;
   /** The submitter's key when the task id was derived from it; a UUID key is the id. */
   readonly idempotencyKey: string | undefined;
   /** Set when the submitter gave a key: only then a repeat is to be expected. */
@@ -80,7 +86,7 @@ export function parseSubmission(input: unknown, context: SubmissionContext): Par
   const times = parseTimes(raw, context.now);
   issues.push(...times.issues);
   if (!envelope.success || issues.length > 0) return { ok: false, issues };
-  const { type, payload, priority, policy } = envelope.data;
+  const { type, payload, priority, policy, version } = envelope.data;
   const { tenant, fallbackId, now } = context;
   const taskId = key.key === undefined ? (fallbackId ?? newTaskId(now)) : taskIdOfKey(tenant, key.key);
   return {
@@ -93,6 +99,7 @@ export function parseSubmission(input: unknown, context: SubmissionContext): Par
       ...withTypeSettings(context.settingsOf(type), { priority, policy }),
       runAt: times.runAt,
       deadlineAt: times.deadlineAt,
+      version: version === FIRST_VERSION ? undefined : version,
       idempotencyKey: taskId === key.key?.toLowerCase() ? undefined : key.key,
       fingerprint: key.key === undefined ? undefined : fingerprintOf(type, payload),
     },

@@ -1,4 +1,4 @@
-import { Counter, Histogram, Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 
 /** Every metric of the API process. Labels are bounded: routes are patterns, outcomes are catalogue codes; no tenant, no id. */
 export interface Metrics {
@@ -8,6 +8,8 @@ export interface Metrics {
   request(method: string, route: string, status: number, ms: number): void;
   /** `outcome`: accepted, replayed or an error code. `via`: http or nats. */
   submission(via: string, outcome: string, ms: number): void;
+  /** Where to ask, at every scrape, for types of which tasks wait that no worker can run. */
+  watchUnserved(unserved: () => readonly { type: string; version: number; waiting: number }[]): void;
 }
 
 const LATENCY_BUCKETS_S = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
@@ -40,7 +42,20 @@ export function createMetrics(): Metrics {
     buckets: LATENCY_BUCKETS_S,
     registers,
   });
+  const watchUnserved: Metrics['watchUnserved'] = (unserved) => {
+    const gauge = new Gauge({
+      name: 'taskledger_tasks_without_workers',
+      help: 'Waiting tasks of types and versions for which no worker is registered',
+      labelNames: ['type', 'version'],
+      registers,
+      collect() {
+        gauge.reset();
+        for (const { type, version, waiting } of unserved()) gauge.set({ type, version }, waiting);
+      },
+    });
+  };
   return {
+    watchUnserved,
     contentType: registry.contentType,
     text: () => registry.metrics(),
     request(method, route, status, ms) {

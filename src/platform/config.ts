@@ -211,6 +211,13 @@ export const settings = {
     'Daily partitions of the audit table that are kept',
   ),
 
+  reconcileEveryMs: setting(
+    'TASKLEDGER_RECONCILE_MS',
+    atLeast(50),
+    5_000,
+    'How often the leading dispatcher looks for work items and attempts that nobody drives any more',
+  ),
+
   logLevel: setting(
     'TASKLEDGER_LOG_LEVEL',
     z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']),

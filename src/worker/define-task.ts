@@ -14,6 +14,8 @@ export interface SubmissionOptions {
   /** Not before this long from now, instead of `runAt`. */
   readonly delayMs?: number;
   readonly deadlineAt?: string | number;
+  /** Only workers registered for this version of the type are given the task. Default: the definition's, else 1. */
+  readonly version?: number;
   readonly policy?: PolicyOverride;
 }
 
@@ -27,8 +29,11 @@ export interface TaskDefinition<P extends z.ZodType, R extends z.ZodType> {
   readonly type: string;
   /** The submission of a task of this type. Throws `request_invalid` naming the field when the payload does not fit. */
   submission(payload: z.input<P>, options?: SubmissionOptions): Submission<z.input<P>>;
-  /** A handler for `createWorker({ types })`. A payload or result that does not fit is a failure that is not retried. */
-  handle(handler: Handler<z.output<P>, z.input<R>>): TypedHandler;
+  /**
+   * A handler for `createWorker({ types })`, for the definition's version and, with `{ from }`, for those since `from`.
+   * A payload or result that does not fit is a failure that is not retried.
+   */
+  handle(handler: Handler<z.output<P>, z.input<R>>, versions?: { readonly from: number }): TypedHandler;
 }
 
 /**
@@ -38,8 +43,14 @@ export interface TaskDefinition<P extends z.ZodType, R extends z.ZodType> {
 export function defineTask<
   P extends z.ZodType,
   R extends z.ZodType = z.ZodType<unknown, unknown>,
->(definition: { readonly type: string; readonly payload: P; readonly result?: R }): TaskDefinition<P, R> {
-  const { type, payload: payloadSchema, result: resultSchema } = definition;
+>(definition: {
+  readonly type: string;
+  readonly payload: P;
+  readonly result?: R;
+  /** Of the contract: raise it when workers that know the old one must not be given new tasks. */
+  readonly version?: number;
+}): TaskDefinition<P, R> {
+  const { type, payload: payloadSchema, result: resultSchema, version } = definition;
   if (!isName(type)) throw new TaskledgerError('name_invalid', { field: 'type', value: type });
   const parsePayload = (payload: unknown) => parse(payloadSchema, payload, 'payload');
   return {
@@ -48,10 +59,11 @@ export function defineTask<
       const parsed = parsePayload(payload);
       if (!parsed.ok)
         throw new TaskledgerError('request_invalid', { field: 'payload', reason: parsed.reason });
-      return { type, payload, ...options };
+      return { type, payload, ...(version === undefined ? {} : { version }), ...options };
     },
-    handle: (handler) => ({
+    handle: (handler, { from } = { from: version ?? 1 }) => ({
       type,
+      versions: [from, version ?? 1],
       handle: handler as Handler<never>,
       parsePayload,
       parseResult: (result) =>

@@ -1,7 +1,8 @@
 import { UnreadableEvent } from '../domain/codec.ts';
+import { decide } from '../domain/decide.ts';
 import type { EventOf, Recorded } from '../domain/events.ts';
 import type { Json } from '../domain/json.ts';
-import { payloadIn, policyOf, type TaskState } from '../domain/task.ts';
+import { evolve, payloadIn, policyOf, type TaskState } from '../domain/task.ts';
 import { execute } from '../log/handle.ts';
 import { Attempt } from './attempt.ts';
 import { type Bench, commandMeta } from './bench.ts';
@@ -131,7 +132,8 @@ async function run(bench: Bench, attempt: Attempt, payload: Parsed<Json>): Promi
   const limit = limitOf(bench, attempt);
   const timer = setTimeout(() => attempt.abort(limit.cause), Math.min(LONGEST_TIMER_MS, limit.ms));
   bench.leases.setRenewUntil(attempt.leaseSlot, monotonicMs() + limit.ms + attempt.abortGraceMs);
-  const announcing = limit.ms > bench.carryEveryMs ? keepAnnouncing(bench, attempt) : undefined;
+  const announcing =
+    limit.ms > bench.carryEveryMs ? keepAnnouncing(bench, attempt, payload.value) : undefined;
   const context = new Context({
     task: taskInfoOf(attempt.state),
     payload: valid.value,
@@ -149,19 +151,27 @@ async function run(bench: Bench, attempt: Attempt, payload: Parsed<Json>): Promi
 }
 
 /** An attempt that may outlive the hot window announces its task again, so that the log does not forget it (rule 5). */
-function keepAnnouncing(bench: Bench, attempt: Attempt): NodeJS.Timeout {
+function keepAnnouncing(bench: Bench, attempt: Attempt, payload: Json): NodeJS.Timeout {
   const { tenant, id: taskId } = attempt.state;
   return setInterval(() => {
-    void execute(bench.log, { tenant, taskId, known: attempt.state }, () => ({
-      ...commandMeta(bench, attempt.queued.event.trace),
-      kind: 'carry',
-    })).then(
-      (carried) => {
-        if (carried.ok && carried.value.state.seq > attempt.state.seq) attempt.state = carried.value.state;
-      },
-      (error: unknown) => bench.logger.warn({ taskId, tenant, err: error }, 'task not announced again yet'),
+    announce(bench, attempt, payload).catch((error: unknown) =>
+      bench.logger.warn({ taskId, tenant, err: error }, 'task not announced again yet'),
     );
   }, bench.carryEveryMs);
+}
+
+/** From the whole history: the attempt's own state began with QUEUED, which does not say all. */
+async function announce(bench: Bench, attempt: Attempt, payload: Json): Promise<void> {
+  const { tenant, id: taskId, seq } = attempt.state;
+  const state = await bench.log.readState(tenant, taskId, seq);
+  if (state === undefined || state.holder !== bench.actor.id || state.attempt !== attempt.number) return;
+  const whole = { ...state, payload: state.payload ?? payload };
+  const decided = decide(whole, { ...commandMeta(bench, attempt.queued.event.trace), kind: 'carry' });
+  if (!decided.ok) return;
+  const event = decided.value;
+  const outcome = await bench.log.append(event, state.seq);
+  if (outcome.status === 'stored' && outcome.seq > attempt.state.seq)
+    attempt.state = evolve(whole, { seq: outcome.seq, storedAt: event.at, event });
 }
 
 function validate({ runnable }: Attempt, payload: Json): Parsed<unknown> {

@@ -14,6 +14,8 @@ export interface TaskInfo {
   readonly attempt: number;
   /** Milliseconds since 1970. */
   readonly submittedAt: number;
+  /** What the task was submitted for; 1 unless it said otherwise. */
+  readonly version: number;
   /** Milliseconds since 1970; the attempt is aborted then. */
   readonly deadlineAt: number | undefined;
 }
@@ -51,6 +53,8 @@ export type Handler<P = Json, R = unknown> = {
 export interface TypedHandler {
   readonly type: string;
   readonly handle: Handler<never>;
+  /** Least and greatest version of the type that it runs; version 1 when absent. */
+  readonly versions?: VersionRange;
   parsePayload(payload: Json): Parsed<unknown>;
   parseResult(result: unknown): Parsed<unknown>;
 }
@@ -59,8 +63,18 @@ export type Parsed<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly reason: string };
 
+/** Least and greatest version of a type, both included. */
+export type VersionRange = readonly [least: number, greatest: number];
+
+/** A handler for a range of versions of its type. */
+export interface VersionedHandler {
+  readonly handler: Handler | TypedHandler;
+  readonly versions: VersionRange;
+}
+
 /** What the worker runs for a type. */
 export interface Runnable {
+  readonly versions: VersionRange;
   run(context: HandlerContext<never>): unknown;
   parsePayload(payload: Json): Parsed<unknown>;
   parseResult(result: unknown): Parsed<unknown>;
@@ -68,11 +82,17 @@ export interface Runnable {
 
 const anything = <T>(value: T): Parsed<T> => ({ ok: true, value });
 
-export const runnable = (handler: Handler<never> | TypedHandler): Runnable =>
-  typeof handler === 'function'
-    ? { run: handler, parsePayload: anything, parseResult: anything }
-    : {
-        run: handler.handle,
-        parsePayload: (payload) => handler.parsePayload(payload),
-        parseResult: (result) => handler.parseResult(result),
-      };
+const FIRST_ONLY: VersionRange = [1, 1];
+
+export function runnable(given: Handler<never> | TypedHandler | VersionedHandler): Runnable {
+  if (typeof given === 'function')
+    return { versions: FIRST_ONLY, run: given, parsePayload: anything, parseResult: anything };
+  if ('handler' in given)
+    return { ...runnable(given.handler as Handler<never> | TypedHandler), versions: given.versions };
+  return {
+    versions: given.versions ?? FIRST_ONLY,
+    run: given.handle,
+    parsePayload: (payload) => given.parsePayload(payload),
+    parseResult: (result) => given.parseResult(result),
+  };
+}

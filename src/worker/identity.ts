@@ -1,4 +1,6 @@
 import { hostname } from 'node:os';
+import { FIRST_VERSION } from '../domain/events.ts';
+import type { VersionRange } from './handler.ts';
 import type { WorkerPlan } from './options.ts';
 import type { WorkerIdentity } from './worker-entry.ts';
 
@@ -11,6 +13,9 @@ export const identityOf = (
 ): WorkerIdentity => ({
   id,
   types: [...runnables.keys()],
+  versions: Object.fromEntries(
+    [...runnables].flatMap(([type, { versions }]) => (isFirstOnly(versions) ? [] : [[type, versions]])),
+  ),
   concurrency: total,
   host: hostname(),
   pid: process.pid,
@@ -18,6 +23,9 @@ export const identityOf = (
   startedAt: Date.now(),
   everyMs: Math.min(ENTRY_EVERY_MS, Math.ceil(leastAckWaitMs / 3)),
 });
+
+const isFirstOnly = ([least, greatest]: VersionRange): boolean =>
+  least === FIRST_VERSION && greatest === FIRST_VERSION;
 
 /** Of the worker SDK; equal to the package's, which a test checks. */
 export const VERSION = '0.1.0';

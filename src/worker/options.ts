@@ -7,7 +7,13 @@ import type { Logger } from '../observe/log.ts';
 import { createLogger } from '../observe/log.ts';
 import { type Config, loadConfig } from '../platform/config.ts';
 import type { NatsSettings } from '../platform/nats.ts';
-import { type Handler, type Runnable, runnable, type TypedHandler } from './handler.ts';
+import {
+  type Handler,
+  type Runnable,
+  runnable,
+  type TypedHandler,
+  type VersionedHandler,
+} from './handler.ts';
 import type { WorkerHooks } from './hooks.ts';
 
 export interface WorkerOptions {
@@ -20,8 +26,11 @@ export interface WorkerOptions {
   readonly leaseNats?: string | Partial<NatsSettings>;
   /** Like TASKLEDGER_PREFIX. */
   readonly prefix?: string;
-  /** What to run, by task type: a handler, or `defineTask(...).handle(fn)`. */
-  readonly types: Readonly<Record<string, Handler | TypedHandler>>;
+  /**
+   * What to run, by task type: a handler, `defineTask(...).handle(fn)`, or either of them with the least and the
+   * greatest version of the type that it knows: `{ handler, versions: [1, 2] }`. Others are never given to it.
+   */
+  readonly types: Readonly<Record<string, Handler | TypedHandler | VersionedHandler>>;
   /** Attempts at once: over all types (default 10), or by type (then the total is their sum). */
   readonly concurrency?: number | Readonly<Record<string, number>>;
   /** A lease that is not renewed for this long is lost. Default: what the types' shared consumers have, else the configuration. */
@@ -63,6 +72,8 @@ export interface WorkerPlan {
 }
 
 const DEFAULT_CONCURRENCY = 10;
+/** Each has a request for work open. */
+const MAX_VERSIONS = 16;
 
 /** Throws `name_invalid` for a type that is no name, and `config_invalid` for a number that makes no sense. */
 export function planOf(options: WorkerOptions): WorkerPlan {
@@ -71,7 +82,8 @@ export function planOf(options: WorkerOptions): WorkerPlan {
     throw new TaskledgerError('config_invalid', { key: 'types', reason: 'no type is given' });
   for (const type of types) {
     if (!isName(type)) throw new TaskledgerError('name_invalid', { field: 'types', value: type });
-    const handler = options.types[type];
+    const given = options.types[type];
+    const handler = typeof given === 'object' && 'handler' in given ? given.handler : given;
     if (typeof handler === 'object' && handler.type !== type)
       throw new TaskledgerError('config_invalid', {
         key: `types.${type}`,
@@ -104,7 +116,8 @@ export function planOf(options: WorkerOptions): WorkerPlan {
     leaseNats: { ...leaseNats, ...settingsOf(options.leaseNats) },
     runnables: new Map(
       Object.entries(options.types).map(
-        ([type, handler]) => [type, runnable(handler as Handler<never> | TypedHandler)] as const,
+        ([type, handler]) =>
+          [type, versioned(type, runnable(handler as Handler<never> | TypedHandler))] as const,
       ),
     ),
     ...concurrencyOf(options.concurrency ?? DEFAULT_CONCURRENCY, types),
@@ -117,6 +130,18 @@ export function planOf(options: WorkerOptions): WorkerPlan {
     hooks: options.hooks ?? {},
     logger: logger.child({ worker: id }),
   };
+}
+
+function versioned(type: string, of: Runnable): Runnable {
+  const [least, greatest] = of.versions;
+  positive(`versions.${type}`, least);
+  positive(`versions.${type}`, greatest);
+  if (least > greatest || greatest - least >= MAX_VERSIONS)
+    throw new TaskledgerError('config_invalid', {
+      key: `versions.${type}`,
+      reason: `[${least}, ${greatest}] is not a range of at most ${MAX_VERSIONS} versions`,
+    });
+  return of;
 }
 
 function concurrencyOf(

@@ -1,3 +1,4 @@
+import { FIRST_VERSION } from '../domain/events.ts';
 import type { Json } from '../domain/json.ts';
 import type { TaskState } from '../domain/task.ts';
 import type { Logger } from '../observe/log.ts';
@@ -13,6 +14,7 @@ export const taskInfoOf = (state: TaskState): TaskInfo => ({
   round: state.round,
   attempt: state.attempt,
   submittedAt: state.facts.submittedAt,
+  version: state.facts.version ?? FIRST_VERSION,
   deadlineAt: state.facts.deadlineAt,
 });
 

@@ -74,6 +74,7 @@ const taskInfo = (over: Partial<TaskInfo> = {}, type: string): TaskInfo => ({
   round: 1,
   attempt: 1,
   submittedAt: Date.now(),
+  version: 1,
   deadlineAt: undefined,
   ...over,
 });

@@ -4,6 +4,20 @@ import { ensureWorkConsumer } from '../log/streams.ts';
 import type { Names } from '../log/subjects.ts';
 import type { Logger } from '../observe/log.ts';
 import type { Config } from '../platform/config.ts';
+import type { VersionRange } from './handler.ts';
+
+/** One version of a type: it has a consumer of its own. */
+export interface WorkLine {
+  readonly type: string;
+  readonly version: number;
+}
+
+export function linesOf(runnables: ReadonlyMap<string, { readonly versions: VersionRange }>): WorkLine[] {
+  const lines: WorkLine[] = [];
+  for (const [type, { versions }] of runnables)
+    for (let version = versions[0]; version <= versions[1]; version += 1) lines.push({ type, version });
+  return lines;
+}
 
 export interface ConsumersWanted {
   readonly nc: NatsConnection;
@@ -15,32 +29,33 @@ export interface ConsumersWanted {
 }
 
 /**
- * Sees to it that the types' shared consumers exist, and answers their ack-waits in ms. What exists is changed only when
+ * Sees to it that the types' shared consumers exist, and answers their ack-waits in ms, the shortest of a type's. What exists is changed only when
  * an ack-wait was asked for: all workers and the dispatcher share it. Throws `log_unavailable`.
  */
 export async function ensureConsumers(
   { nc, names, ackWaitMs, config, logger }: ConsumersWanted,
-  types: Iterable<string>,
+  lines: Iterable<WorkLine>,
 ): Promise<ReadonlyMap<string, number>> {
   const jsm = await jetstreamManager(nc, { checkAPI: false });
-  const found = async (type: string): Promise<number | undefined> => {
+  const found = async ({ type, version }: WorkLine): Promise<number | undefined> => {
     try {
-      const info = await jsm.consumers.info(names.streams.tasks, names.workConsumer(type));
+      const info = await jsm.consumers.info(names.streams.tasks, names.workConsumer(type, version));
       return Math.round((info.config.ack_wait ?? 0) / 1e6) || undefined;
     } catch {
       return undefined;
     }
   };
   const ackWaits = new Map<string, number>();
-  for (const type of types) {
-    let actual = await found(type);
+  for (const line of lines) {
+    const { type, version } = line;
+    let actual = await found(line);
     if (actual === undefined || (ackWaitMs !== undefined && actual !== ackWaitMs)) {
       if (actual !== undefined)
-        logger.info({ type, from: actual, to: ackWaitMs }, 'ack-wait of the type changed');
-      await ensureWorkConsumer({ nc, names, config }, type);
-      actual = (await found(type)) ?? config.ackWaitMs;
+        logger.info({ type, version, from: actual, to: ackWaitMs }, 'ack-wait of the type changed');
+      await ensureWorkConsumer({ nc, names, config }, type, { version });
+      actual = (await found(line)) ?? config.ackWaitMs;
     }
-    ackWaits.set(type, actual);
+    ackWaits.set(type, Math.min(actual, ackWaits.get(type) ?? actual));
   }
   return ackWaits;
 }

@@ -4,6 +4,8 @@ import type { Json } from '../domain/json.ts';
 export interface WorkerEntry {
   readonly id: string;
   readonly types: readonly string[];
+  /** Least and greatest version by type, of the types that have others than version 1. */
+  readonly versions?: Readonly<Record<string, readonly [number, number]>>;
   /** Attempts it runs at once. */
   readonly concurrency: number;
   readonly host: string;

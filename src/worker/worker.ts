@@ -20,7 +20,7 @@ import { guarded } from './report.ts';
 import { openSpooling, type Spooling } from './spool/spooling.ts';
 import { hearStrayRejections } from './stray-rejections.ts';
 import { within } from './within.ts';
-import { ensureConsumers } from './work-consumers.ts';
+import { ensureConsumers, linesOf, type WorkLine } from './work-consumers.ts';
 import { WorkSource } from './work-source.ts';
 import { entrySubject, WorkerRegistry } from './worker-registry.ts';
 
@@ -124,7 +124,7 @@ class TaskWorker implements Worker {
     try {
       const ackWaits = await ensureConsumers(
         { nc, names, ackWaitMs: this.#plan.ackWaitMs, config, logger },
-        runnables.keys(),
+        linesOf(runnables),
       );
       const log = await openLog({ nc, names, config, logger });
       undo.push(() => log.close());
@@ -155,7 +155,7 @@ class TaskWorker implements Worker {
       const bench = this.#makeBench(nc, log, leases, registry, ackWaits, spooling);
       this.#bench = bench;
       const source = new WorkSource(
-        [...runnables.keys()].map((type) => this.#pull(nc, type)),
+        linesOf(runnables).map((line) => this.#pull(nc, line)),
         this.#admission,
       );
       const stopHearing = this.#plan.strayRejections === 'log' ? this.#hearStrays() : () => {};
@@ -287,13 +287,13 @@ class TaskWorker implements Worker {
     };
   }
 
-  #pull(nc: NatsConnection, type: string): Pull {
+  #pull(nc: NatsConnection, { type, version }: WorkLine): Pull {
     const { config, ackWaitMs, logger } = this.#plan;
     const names = namesOf(config.prefix);
     return new Pull({
       nc,
       stream: names.streams.tasks,
-      consumer: names.workConsumer(type),
+      consumer: names.workConsumer(type, version),
       type,
       onDelivery: (delivery) => {
         if (this.#running?.source.held === true && this.#bench !== undefined)
@@ -303,7 +303,7 @@ class TaskWorker implements Worker {
       },
       onSettled: () => this.#running?.source.topUp(),
       recreate: async () => {
-        await ensureConsumers({ nc, names, ackWaitMs, config, logger }, [type]);
+        await ensureConsumers({ nc, names, ackWaitMs, config, logger }, [{ type, version }]);
       },
       logger,
     });

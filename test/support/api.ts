@@ -6,6 +6,7 @@ import type { HttpParts } from '../../src/http/parts.ts';
 import { createHttpServer, type HttpServer } from '../../src/http/server.ts';
 import { createBacklog } from '../../src/intake/backlog.ts';
 import { createIntake } from '../../src/intake/intake.ts';
+import { createUnserved } from '../../src/intake/unserved.ts';
 import { openLog } from '../../src/log/open.ts';
 import { ensureStreams } from '../../src/log/streams.ts';
 import { type Names, names } from '../../src/log/subjects.ts';
@@ -59,6 +60,8 @@ export async function startApi(
     limitOf: (type) => registry.types.get(type)?.maxBacklog ?? config.maxBacklog,
   });
   await backlog.start();
+  const unserved = createUnserved({ nc, names: subjects, clock });
+  await unserved.start();
   const metrics = createMetrics();
   const intake = createIntake({
     log,
@@ -84,6 +87,7 @@ export async function startApi(
     log,
     health,
     backlog,
+    unserved,
     metrics,
     clock,
     logger,
@@ -110,6 +114,7 @@ export async function startApi(
       await operations.stop();
       await backlog.stop();
       await schedules.stop();
+      await unserved.stop();
       await registry.stop();
       await log.close();
       await nc.close();

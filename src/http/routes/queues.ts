@@ -18,7 +18,10 @@ interface Queue {
   readonly priorities: { readonly priority: number; readonly counts: QueueView['counts'] }[];
 }
 
-export function queueRoutes(app: FastifyInstance, { query, registry, backlog, config }: HttpParts): void {
+export function queueRoutes(
+  app: FastifyInstance,
+  { query, registry, backlog, unserved, config }: HttpParts,
+): void {
   addRoute(app, {
     method: 'GET',
     url: '/v1/queues',
@@ -41,7 +44,11 @@ export function queueRoutes(app: FastifyInstance, { query, registry, backlog, co
     async handler({ identity, query: { tenant, type, wait }, reply }) {
       const of = readableTenant(identity, tenant, registry.tenants);
       const { position, value } = await read(query, reply, wait, () => query.queues({ tenant: of, type }));
-      const queues = aggregate(value).map((queue) => ({ ...queue, backlog: backlogOf(queue.type) }));
+      const queues = aggregate(value).map((queue) => ({
+        ...queue,
+        noWorkers: unserved.versionsOf(queue.type),
+        backlog: backlogOf(queue.type),
+      }));
       return { position, queues };
     },
   });

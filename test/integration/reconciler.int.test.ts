@@ -1,0 +1,171 @@
+import { randomUUID } from 'node:crypto';
+import { jetstreamManager } from '@nats-io/jetstream';
+import { Kvm } from '@nats-io/kv';
+import { afterEach, describe, expect, it } from 'vitest';
+import { createDispatcher } from '../../src/dispatch/dispatcher.ts';
+import { createWorker, type WorkerOptions } from '../../src/index.ts';
+import { createUnserved } from '../../src/intake/unserved.ts';
+import { createLogger } from '../../src/observe/log.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import type { Config } from '../../src/platform/config.ts';
+import { eventually } from '../support/eventually.ts';
+import { testNamespace, testNatsUrl } from '../support/servers.ts';
+import { openTaskWorld, type TaskWorld, TENANT, TYPE } from '../support/task-world.ts';
+
+const logger = createLogger({ logLevel: 'error' });
+let worlds = 0;
+const stops: (() => Promise<unknown>)[] = [];
+
+afterEach(async () => {
+  for (const stop of stops.splice(0).reverse()) await stop();
+});
+
+/** An installation with a leading dispatcher that looks for undriven work ten times a second. */
+async function setup(settings: Partial<Config> = {}) {
+  worlds += 1;
+  const prefix = testNamespace(import.meta.url).replace(/_$/, `${worlds}_`);
+  const world = await openTaskWorld(prefix, {
+    leaderLeaseMs: 1_500,
+    reconcileEveryMs: 100,
+    ackWaitMs: 1_000,
+    ...settings,
+  });
+  stops.push(() => world.stop());
+  const { nc, log } = await world.connect();
+  const { names, config } = world;
+  const dispatcher = createDispatcher({ nc, log, names, config, clock: systemClock, logger });
+  stops.push(() => dispatcher.stop());
+  await dispatcher.start();
+  await dispatcher.whenLeader();
+  const work = async (types: WorkerOptions['types']) => {
+    const worker = createWorker({ nats: testNatsUrl(), prefix, types, logger, shutdownGraceMs: 500 });
+    stops.push(() => worker.stop());
+    await worker.start();
+    return worker;
+  };
+  return { world, dispatcher, work, jsm: await jetstreamManager(world.nc) };
+}
+
+const until = (world: TaskWorld, id: string, kind: string, timeoutMs = 20_000) =>
+  eventually(() => expect(world.kindsOf(id).at(-1)).toBe(kind), { timeoutMs });
+const times = (world: TaskWorld, id: string, kind: string): number =>
+  world.kindsOf(id).filter((other) => other === kind).length;
+
+describe('work that nobody drives is found and done', () => {
+  it('when the consumer has acked an item away that was never claimed', async () => {
+    const { world, work } = await setup();
+    const ids = await Promise.all([world.ingest(), world.ingest()]);
+    for (const id of ids) await until(world, id, 'QUEUED');
+    const lost = await lostDelivery(world, ids.length);
+    expect(lost).toBe(ids.length);
+    await work({ [TYPE]: () => null });
+    for (const id of ids) await until(world, id, 'COMPLETED');
+    for (const id of ids) expect(times(world, id, 'COMPLETED')).toBe(1);
+    for (const id of ids) expect(world.kindsOf(id).slice(0, 3)).toEqual(['INGESTED', 'QUEUED', 'QUEUED']);
+  });
+
+  it('when the consumer is deleted: it is made anew from the oldest open item', async () => {
+    const { world, work, jsm } = await setup();
+    const first = await work({ [TYPE]: () => null });
+    const before = await Promise.all(Array.from({ length: 20 }, () => world.ingest()));
+    for (const id of before) await until(world, id, 'COMPLETED');
+    await first.stop();
+    const id = await world.ingest();
+    await until(world, id, 'QUEUED');
+    const consumer = world.names.workConsumer(TYPE);
+    await jsm.consumers.delete(world.names.streams.tasks, consumer);
+    const made = await eventually(() => jsm.consumers.info(world.names.streams.tasks, consumer), {
+      timeoutMs: 10_000,
+    });
+    expect(made.config.opt_start_seq).toBe(world.stateOf(id)?.seq);
+    expect(made.num_pending).toBe(1);
+    await work({ [TYPE]: () => null });
+    await until(world, id, 'COMPLETED');
+  });
+
+  it('when a worker has left the registry and its delivery is gone as well', async () => {
+    const { world } = await setup();
+    const id = await world.ingest({ policy: { backoff: { kind: 'fixed', baseMs: 100 } } });
+    await until(world, id, 'QUEUED');
+    await lostDelivery(world, 1);
+    const actor = { kind: 'worker', id: 'gone' } as const;
+    await world.execute(id, () => ({ kind: 'claim', eventId: randomUUID(), at: Date.now(), actor }));
+    const claimedAt = performance.now();
+    await eventually(() => expect(times(world, id, 'RETRY_CLAIMED')).toBe(1), { timeoutMs: 20_000 });
+    expect(performance.now() - claimedAt).toBeGreaterThan(1_000);
+    await until(world, id, 'QUEUED');
+    const lost = world.book.get(id)?.find(({ event }) => event.kind === 'RETRY_CLAIMED')?.event;
+    expect(lost).toMatchObject({ data: { lostWorker: 'gone', reason: 'worker_gone' } });
+  });
+
+  it('but an attempt of a worker that is registered is left alone, however long it takes', async () => {
+    const { world } = await setup();
+    const id = await world.ingest();
+    await until(world, id, 'QUEUED');
+    const kv = await new Kvm(world.nc).open(world.names.buckets.workers);
+    await kv.put('slow', JSON.stringify({ id: 'slow', types: [TYPE], everyMs: 100 }));
+    const actor = { kind: 'worker', id: 'slow' } as const;
+    await world.execute(id, () => ({ kind: 'claim', eventId: randomUUID(), at: Date.now(), actor }));
+    // Its entry is not written again, so that it counts as silent; gone is something else.
+    const late = await world.ingest({ runAt: Date.now() + 4_500 });
+    await until(world, late, 'QUEUED');
+    expect(world.kindsOf(id).at(-1)).toBe('CLAIMED');
+  });
+
+  it('when no worker came for a whole hot window', async () => {
+    const { world, work } = await setup({ hotWindowHours: 4 / 3_600 });
+    const id = await world.ingest({ payload: 'kept', fingerprint: 'f' });
+    const late = await world.ingest({ runAt: Date.now() + 9_000, type: 'other' });
+    await until(world, late, 'QUEUED');
+    expect(times(world, id, 'QUEUED')).toBeGreaterThan(3);
+    expect(world.stateOf(id)).toMatchObject({ status: 'QUEUED', payload: 'kept', fingerprint: 'f' });
+    const seen: unknown[] = [];
+    await work({ [TYPE]: ({ payload }) => void seen.push(payload) });
+    await until(world, id, 'COMPLETED');
+    expect(seen).toEqual(['kept']);
+  });
+});
+
+describe('versions of a type', () => {
+  it('a task of version 2 waits with an alarm for a worker that knows it, and does not hold up version 1', async () => {
+    const { world, work } = await setup();
+    const unserved = createUnserved({ nc: world.nc, names: world.names, clock: systemClock });
+    await unserved.start();
+    stops.push(() => unserved.stop());
+    const ran: [version: number, by: string][] = [];
+    await work({ [TYPE]: ({ task }) => void ran.push([task.version, 'old']) });
+    const second = await Promise.all(Array.from({ length: 30 }, () => world.ingest({ version: 2 })));
+    const first = await Promise.all(Array.from({ length: 30 }, () => world.ingest()));
+    for (const id of first) await until(world, id, 'COMPLETED');
+    await eventually(() => expect(unserved.versionsOf(TYPE)).toEqual([2]), { timeoutMs: 20_000 });
+    expect(ran.every(([version, by]) => version === 1 && by === 'old')).toBe(true);
+    for (const id of second) expect(world.kindsOf(id)).not.toContain('CLAIMED');
+
+    await work({
+      [TYPE]: { handler: ({ task }) => void ran.push([task.version, 'new']), versions: [1, 2] },
+    });
+    for (const id of second) await until(world, id, 'COMPLETED');
+    expect(ran.filter(([version]) => version === 2)).toEqual(second.map(() => [2, 'new']));
+    await eventually(() => expect(unserved.all()).toEqual([]), { timeoutMs: 20_000 });
+  });
+});
+
+/** Takes the deliveries of unclaimed items and acks them, as no worker does: a work item that the consumer will not give again. */
+async function lostDelivery(world: TaskWorld, count: number): Promise<number> {
+  const inbox = `_INBOX.${randomUUID()}`;
+  let acked = 0;
+  const { nc, names } = world;
+  const subscription = nc.subscribe(inbox, {
+    callback: (_error, message) => {
+      if (message.reply === undefined || message.reply === '') return;
+      nc.publish(message.reply, '+ACK');
+      acked += 1;
+    },
+  });
+  const subject = `$JS.API.CONSUMER.MSG.NEXT.${names.streams.tasks}.${names.workConsumer(TYPE)}`;
+  nc.publish(subject, JSON.stringify({ batch: count, expires: 5e9 }), { reply: inbox });
+  await eventually(() => expect(acked).toBe(count));
+  subscription.unsubscribe();
+  expect([...world.book.values()].every(([first]) => first?.event.tenant === TENANT)).toBe(true);
+  return acked;
+}
