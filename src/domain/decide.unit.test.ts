@@ -345,7 +345,12 @@ describe('what an event says', () => {
     expect(pardoned.state).toMatchObject({ status: 'QUEUED', attempt: 1, next: undefined });
     expect(pardoned.state?.facts).toMatchObject({ attemptsBefore: 1, lost: 0 });
     const [failed] = given(
-      ...[ingest({ policy }), ...running, lose(1), queue({ pardon: true }), claim(), start('w1', 2)],
+      ingest({ policy }),
+      ...running,
+      lose(1),
+      queue({ pardon: true }),
+      claim(),
+      start('w1', 2),
       fail('w1', 2),
     ).events.slice(-1);
     expect(failed?.event.data).toMatchObject({ next: { retryInMs: expect.any(Number) } });
@@ -365,7 +370,12 @@ describe('what an event says', () => {
 
   test('a task keeps the version that it was submitted for, over retries and replays; version 1 is not written down', () => {
     const { state } = given(
-      ...[ingest({ version: 2, policy: once }), ...running, fail(), deadLetter(), replay(), queue()],
+      ingest({ version: 2, policy: once }),
+      ...running,
+      fail(),
+      deadLetter(),
+      replay(),
+      queue(),
     );
     expect(state?.facts.version).toBe(2);
     expect(given(ingest({ version: 1 })).state?.facts).not.toHaveProperty('version');
