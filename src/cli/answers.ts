@@ -183,3 +183,49 @@ export interface TenantAnswer {
   readonly createdAt: string;
   readonly displayName?: string | undefined;
 }
+
+export interface JobAnswer {
+  readonly id: string;
+  readonly kind: 'rebuild' | 'verify' | 'build';
+  readonly projections: readonly string[];
+  readonly schema: string;
+  readonly state: 'waiting' | 'running' | 'stopped' | 'done' | 'failed' | 'discarded';
+  readonly phase: string | null;
+  readonly position: number;
+  readonly target: number;
+  readonly eventsPerSecond: number;
+  readonly report: {
+    readonly position: number;
+    readonly seconds: number;
+    readonly poisoned: number;
+    readonly tables?: readonly {
+      readonly table: string;
+      readonly rows: number;
+      readonly missing: number;
+      readonly surplus: number;
+      readonly changed: number;
+      readonly fromSeq: number | null;
+      readonly sample: readonly {
+        readonly key: Readonly<Record<string, unknown>>;
+        readonly columns: readonly string[];
+        readonly live: Readonly<Record<string, unknown>> | null;
+      }[];
+    }[];
+  } | null;
+  readonly error: string | null;
+  readonly requestedAt: string;
+  readonly finishedAt: string | null;
+}
+
+export interface ProjectionsAnswer {
+  readonly log: { readonly firstSeq: number; readonly lastSeq: number };
+  readonly keptFromSeq: number;
+  readonly projections: readonly {
+    readonly name: string;
+    readonly position: number;
+    readonly lag: number;
+    readonly movedAt: string;
+    readonly poisoned: number;
+  }[];
+  readonly jobs: readonly JobAnswer[];
+}

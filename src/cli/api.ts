@@ -4,6 +4,7 @@ import type { Json } from '../domain/json.ts';
 import type {
   CancelAnswer,
   EventAnswer,
+  JobAnswer,
   KeyAnswer,
   LetterAnswer,
   LetterGroupAnswer,
@@ -11,6 +12,7 @@ import type {
   LetterListWish,
   NewKey,
   Paged,
+  ProjectionsAnswer,
   QueueAnswer,
   RescheduleAnswer,
   Submission,
@@ -188,6 +190,16 @@ export function createApi({ url, key, fetch: request = fetch, timeoutMs = 30_000
     createKey: (key: { tenant?: string | undefined; scopes: readonly string[]; name: string }) =>
       call<NewKey>('POST', '/v1/keys', { body: key }),
     revokeKey: (id: string) => call<undefined>('DELETE', `/v1/keys/${encodeURIComponent(id)}`),
+    projections: () => call<ProjectionsAnswer>('GET', '/v1/projections'),
+    rebuildProjection: (name: string, body: { acceptLoss: boolean }) =>
+      call<JobAnswer>('POST', `/v1/projections/${encodeURIComponent(name)}/rebuild`, { body }),
+    verifyProjection: (name: string) =>
+      call<JobAnswer>('POST', `/v1/projections/${encodeURIComponent(name)}/verify`),
+    buildProjections: (body: { schema: string; until: string }) =>
+      call<JobAnswer>('POST', '/v1/projections/build', { body }),
+    projectionJob: (id: string) => call<JobAnswer>('GET', `/v1/projections/jobs/${encodeURIComponent(id)}`),
+    moveJob: (id: string, move: 'stop' | 'resume' | 'discard') =>
+      call<JobAnswer>('POST', `/v1/projections/jobs/${encodeURIComponent(id)}/${move}`),
     tenants: () => call<{ readonly tenants: readonly TenantAnswer[] }>('GET', '/v1/tenants'),
     createTenant: (name: string, settings: { displayName?: string | undefined } = {}) =>
       call<TenantAnswer>('PUT', `/v1/tenants/${encodeURIComponent(name)}`, { body: settings }),

@@ -4,6 +4,7 @@ import { Refusal } from './api.ts';
 import { withCommonOptions } from './connection.ts';
 import { addDeadCommands } from './dead.ts';
 import { addKeyCommands } from './key.ts';
+import { addProjectionCommands } from './projection.ts';
 import { addQueueCommands } from './queue.ts';
 import { facts } from './table.ts';
 import { addTaskCommands } from './task.ts';
@@ -35,6 +36,7 @@ export async function runCommandLine(args: readonly string[], terminal: Terminal
     addTypeCommands,
     addKeyCommands,
     addTenantCommands,
+    addProjectionCommands,
   ]) {
     add(program, terminal, run);
   }
