@@ -61,9 +61,16 @@ module.exports = {
     },
     {
       name: 'cli-reaches-the-server-over-http',
+      comment: 'but for backup and restore, which are needed when there may be no server: they talk to NATS',
       severity: 'error',
       from: { path: '^src/cli/' },
-      to: { path: '^(src|projections)/', pathNot: '^src/(cli|domain|platform)/' },
+      to: { path: '^(src|projections)/', pathNot: '^src/(cli|domain|platform|backup)/|^src/log/subjects.ts' },
+    },
+    {
+      name: 'backup-knows-log-and-platform',
+      severity: 'error',
+      from: { path: '^src/backup/' },
+      to: { path: '^(src|projections)/', pathNot: '^src/(backup|domain|log|platform)/' },
     },
     {
       name: 'platform-knows-nobody',

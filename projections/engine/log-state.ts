@@ -5,7 +5,7 @@ import type { Names } from '../../src/log/subjects.ts';
 
 /** What the log is right now. */
 export interface LogState {
-  /** The stream's time of creation: a log that was replaced has another. */
+  /** The stream's time of creation: a log that was replaced or restored has another. */
   readonly logId: string;
   readonly firstSeq: number;
   readonly lastSeq: number;

@@ -353,7 +353,7 @@ export const catalogue = {
     500,
     false,
     'Read model {projection} reflects sequence {position} of a log created {expected}, but the log now ends at {lastSeq} and was created {actual}: it was lost or replaced',
-    'Restore the log; or, to accept the one that is there, empty the read model and delete its row in projection_checkpoint.',
+    'Restore the log; or, to accept the one that is there, rebuild the read model (taskledger projection rebuild).',
   ),
   projection_unknown: entry(
     404,
@@ -396,6 +396,36 @@ export const catalogue = {
     false,
     'Schema {schema} was begun from another log than the one that is there now',
     'Discard the job and start it again.',
+  ),
+  backup_folder_not_empty: entry(
+    400,
+    false,
+    'The folder {dir} is not empty',
+    'Give a new or an empty folder for every backup.',
+  ),
+  backup_empty: entry(
+    404,
+    false,
+    'There are no streams with the prefix "{prefix}" to back up',
+    'Check NATS_URL and TASKLEDGER_PREFIX.',
+  ),
+  backup_unreadable: entry(
+    400,
+    false,
+    'The backup in {dir} cannot be restored: {reason}',
+    'Give the folder of a backup that was completed, as it was written.',
+  ),
+  restore_not_empty: entry(
+    409,
+    false,
+    'Stream {stream} exists: a backup is restored on servers without it',
+    'Restore on empty servers, or delete the streams of this installation first.',
+  ),
+  transfer_failed: entry(
+    503,
+    true,
+    'Stream {stream} could not be transferred: {reason}',
+    'Try again; if it persists, see the log of nats-server.',
   ),
   append_conflict: entry(
     409,
