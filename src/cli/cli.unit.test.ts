@@ -293,23 +293,27 @@ describe('output at 80 columns', () => {
       Submit background tasks, look at them, run the installation
 
       Options:
-        --url <url>        Address of the API; http://127.0.0.1:8080 when absent
-                           (TASKLEDGER_URL)
-        --key <key>        API key (TASKLEDGER_KEY)
-        --tenant <tenant>  For operators' keys: the tenant to act for
-                           (TASKLEDGER_TENANT)
-        --json             Print what the API answered, as JSON
-        -h, --help         display help for command
+        --url <url>              Address of the API; http://127.0.0.1:8080 when absent
+                                 (TASKLEDGER_URL)
+        --key <key>              API key (TASKLEDGER_KEY)
+        --tenant <tenant>        For operators' keys: the tenant to act for
+                                 (TASKLEDGER_TENANT)
+        --json                   Print what the API answered, as JSON
+        -h, --help               display help for command
 
       Commands:
-        task               Submit tasks, look at them, cancel them
-        dead               Look into the dead-letter queues
-        queue              How many tasks there are
-        type               Settings of task types
-        key                API keys
-        tenant             Tenants (with an operator's key)
-        projection         Read models: status, rebuild, verify (for operators)
-        help [command]     display help for command
+        task                     Submit tasks, look at them, cancel them
+        dead                     Look into the dead-letter queues
+        queue                    How many tasks there are
+        type                     Settings of task types
+        key                      API keys
+        tenant                   Tenants (with an operator's key)
+        projection               Read models: status, rebuild, verify (for operators)
+        backup [options] <dir>   Write the streams to a folder; the installation may
+                                 be at work
+        restore [options] <dir>  Make the streams of a backup, on servers without
+                                 them, while nothing runs
+        help [command]           display help for command
 
       Exit codes: 0 done, 1 the awaited task did not complete, 2 usage,
       3 refused by the server, 4 the server cannot be reached.
