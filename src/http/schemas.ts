@@ -98,6 +98,15 @@ export const EventViewSchema = z.object({
   data: json,
 });
 
+export const PauseViewSchema = z.object({
+  tenant: NameSchema.nullable().describe('Null: of every tenant'),
+  type: NameSchema.nullable().describe('Null: of every type'),
+  reason: z.string(),
+  until: instant.nullable().describe('Null: until somebody resumes'),
+  actor: z.string(),
+  at: instant,
+});
+
 const counts = z.partialRecord(StatusSchema, z.int());
 export const QueueSchema = z.object({
   tenant: NameSchema,
@@ -107,6 +116,7 @@ export const QueueSchema = z.object({
   noWorkers: z
     .array(z.int())
     .describe('Versions of the type of which tasks wait although no worker is registered that can run them'),
+  pauses: z.array(PauseViewSchema).describe('What keeps its tasks from being queued'),
   backlog: z
     .object({
       /** Null while the dispatcher is silent. */

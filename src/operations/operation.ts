@@ -56,7 +56,8 @@ export type Failure = Operation['progress']['failures'][number];
 export interface NewOperation {
   readonly kind: string;
   readonly tenant: string | null;
-  readonly input: Json;
+  /** JSON; checked when it is stored. */
+  readonly input: object;
   readonly actor: Actor;
   readonly ratePerSecond?: number | null | undefined;
   readonly asOf: number;
@@ -65,6 +66,7 @@ export interface NewOperation {
 
 export const begun = (id: string, wanted: NewOperation, now: number): Operation => ({
   ...wanted,
+  input: wanted.input as Json,
   ratePerSecond: wanted.ratePerSecond ?? null,
   expected: wanted.expected ?? null,
   id,

@@ -189,6 +189,7 @@ test('queues count by type, with each priority and the backlog', async () => {
         { priority: 1, counts: { INGESTED: 1 } },
         { priority: 4, counts: { INGESTED: 2 } },
       ],
+      pauses: [],
       backlog: { waiting: null, limit: 100_000, full: false },
     },
   ]);

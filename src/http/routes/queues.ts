@@ -5,6 +5,7 @@ import { NameSchema } from '../../domain/names.ts';
 import type { QueueView } from '../../query/query.ts';
 import { readableTenant } from '../auth.ts';
 import type { HttpParts } from '../parts.ts';
+import { pausesInSight, pausesOf, pauseView } from '../pauses.ts';
 import { read, waitParameter } from '../reading.ts';
 import { addRoute } from '../route.ts';
 import { QueueListSchema } from '../schemas.ts';
@@ -20,7 +21,7 @@ interface Queue {
 
 export function queueRoutes(
   app: FastifyInstance,
-  { query, registry, backlog, unserved, config }: HttpParts,
+  { query, registry, backlog, unserved, config, clock }: HttpParts,
 ): void {
   addRoute(app, {
     method: 'GET',
@@ -44,8 +45,10 @@ export function queueRoutes(
     async handler({ identity, query: { tenant, type, wait }, reply }) {
       const of = readableTenant(identity, tenant, registry.tenants);
       const { position, value } = await read(query, reply, wait, () => query.queues({ tenant: of, type }));
+      const pauses = pausesInSight(registry, of, clock.now());
       const queues = aggregate(value).map((queue) => ({
         ...queue,
+        pauses: pausesOf(pauses, queue).map(pauseView),
         noWorkers: unserved.versionsOf(queue.type),
         backlog: backlogOf(queue.type),
       }));
