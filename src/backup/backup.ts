@@ -25,7 +25,7 @@ export interface BackupParts {
  * Timers are hints, and settings change rarely. Leaders and workers are facts of the moment: they are not kept.
  */
 export function streamsInOrder({ streams, buckets }: Names): readonly string[] {
-  const { leaders, workers, ...lasting } = buckets;
+  const { leaders: _leaders, workers: _workers, ...lasting } = buckets;
   return [
     streams.submissions,
     streams.history,

@@ -38,7 +38,7 @@ export const holdsAt = ({ until }: Pause, now: number): boolean =>
 /** `type.<type>`, `tenant.<tenant>` or `tenant-type.<tenant>.<type>`. */
 export function pauseKey({ tenant, type }: PauseScope): string {
   for (const name of [tenant, type])
-    if (name !== undefined && !isName(name)) throw new TypeError(`not a name: ${name}`);
+    if (name !== undefined && !isName(name)) throw new TypeError(`not a name: ${String(name)}`);
   if (tenant !== undefined) return type === undefined ? `tenant.${tenant}` : `tenant-type.${tenant}.${type}`;
   if (type !== undefined) return `type.${type}`;
   throw new TypeError('a pause needs a tenant or a type');

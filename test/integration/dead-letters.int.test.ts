@@ -177,7 +177,7 @@ describe('a dead letter that the log has forgotten', () => {
     await forget('acme', id, keep);
     expect(await log.readState('acme', id)).toBeUndefined();
     const [one, two] = await Promise.all([again(id), again(id)]);
-    expect([one?.ok, two?.ok].sort()).toEqual([false, true]);
+    expect([one?.ok, two?.ok].filter(Boolean)).toHaveLength(1);
     const state = await log.readState('acme', id);
     expect(state).toMatchObject({
       status: 'REPLAYED',

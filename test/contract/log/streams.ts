@@ -22,17 +22,9 @@ export function streamsAreMade(world: () => World, ground: () => Ground, namespa
       const made: string[] = [];
       for await (const { config: stream } of jsm.streams.list())
         if (stream.name.includes(prefix)) made.push(stream.name.replace(prefix, ''));
-      expect(made.toSorted()).toEqual([
-        'HISTORY',
-        'KV_keys',
-        'KV_leaders',
-        'KV_tenants',
-        'KV_types',
-        'KV_workers',
-        'SUBMISSIONS',
-        'TASKS',
-        'TIMERS',
-      ]);
+      const { streams, buckets } = names('');
+      const wanted = [...Object.values(streams), ...Object.values(buckets).map((bucket) => `KV_${bucket}`)];
+      expect(made.toSorted()).toEqual(wanted.toSorted());
       for (const name of made) {
         const stream = name.startsWith('KV_') ? name.replace('KV_', `KV_${prefix}`) : `${prefix}${name}`;
         expect((await jsm.streams.info(stream)).config.num_replicas).toBe(world().replicas);
