@@ -229,3 +229,39 @@ export interface ProjectionsAnswer {
   }[];
   readonly jobs: readonly JobAnswer[];
 }
+
+/** What a schedule is to be; what is absent has the server's default. */
+export interface ScheduleWish {
+  readonly type: string;
+  readonly payload: Json;
+  readonly cron?: string | undefined;
+  readonly every?: string | number | undefined;
+  readonly timeZone?: string | undefined;
+  readonly priority?: number | undefined;
+  readonly overlap?: string | undefined;
+  readonly missed?: string | undefined;
+  readonly missedLimit?: number | undefined;
+  readonly startAt?: string | undefined;
+  readonly endAt?: string | undefined;
+}
+
+export interface ScheduleAnswer extends ScheduleWish {
+  readonly tenant: string;
+  readonly name: string;
+  readonly version: number;
+  readonly timeZone: string;
+  readonly overlap: string;
+  readonly missed: string;
+  readonly changedAt: string;
+  readonly changedBy: Actor;
+  readonly paused?:
+    | { readonly at: string; readonly by: Actor; readonly reason?: string | undefined }
+    | undefined;
+  readonly nextAt: string | null;
+}
+
+export interface SlotsAnswer {
+  readonly timeZone: string;
+  readonly timeZoneData: string;
+  readonly slots: readonly { readonly at: string; readonly local: string }[];
+}

@@ -15,6 +15,9 @@ import type {
   ProjectionsAnswer,
   QueueAnswer,
   RescheduleAnswer,
+  ScheduleAnswer,
+  ScheduleWish,
+  SlotsAnswer,
   Submission,
   SubmitAnswer,
   TaskAnswer,
@@ -133,6 +136,7 @@ export function createApi({ url, key, fetch: request = fetch, timeoutMs = 30_000
 
   const unexpected = (response: Response, reason: string): TaskledgerError =>
     new TaskledgerError('answer_unexpected', { url: base, status: response.status, reason });
+  const schedule = (name: string, rest = ''): string => `/v1/schedules/${encodeURIComponent(name)}${rest}`;
   const task = (id: string, rest = ''): string => `/v1/tasks/${encodeURIComponent(id)}${rest}`;
 
   const deadLetter = (id: string): string => `/v1/dead-letters/${encodeURIComponent(id)}`;
@@ -201,6 +205,22 @@ export function createApi({ url, key, fetch: request = fetch, timeoutMs = 30_000
     moveJob: (id: string, move: 'stop' | 'resume' | 'discard') =>
       call<JobAnswer>('POST', `/v1/projections/jobs/${encodeURIComponent(id)}/${move}`),
     tenants: () => call<{ readonly tenants: readonly TenantAnswer[] }>('GET', '/v1/tenants'),
+    schedules: (tenant?: string) =>
+      call<{ readonly schedules: readonly ScheduleAnswer[] }>('GET', '/v1/schedules', { query: { tenant } }),
+    schedule: (name: string, tenant?: string) =>
+      call<ScheduleAnswer>('GET', schedule(name), { query: { tenant } }),
+    putSchedule: (name: string, wish: ScheduleWish, tenant?: string) =>
+      call<ScheduleAnswer>('PUT', schedule(name), { query: { tenant }, body: wish }),
+    deleteSchedule: (name: string, tenant?: string) =>
+      call<undefined>('DELETE', schedule(name), { query: { tenant } }),
+    pauseSchedule: (name: string, reason: string | undefined, tenant?: string) =>
+      call<ScheduleAnswer>('POST', schedule(name, '/pause'), { query: { tenant }, body: { reason } }),
+    resumeSchedule: (name: string, tenant?: string) =>
+      call<ScheduleAnswer>('POST', schedule(name, '/resume'), { query: { tenant } }),
+    runSchedule: (name: string, tenant?: string) =>
+      call<SubmitAnswer>('POST', schedule(name, '/run'), { query: { tenant } }),
+    nextSlots: (name: string, query: { count?: number | undefined; tenant?: string | undefined }) =>
+      call<SlotsAnswer>('GET', schedule(name, '/next'), { query }),
     createTenant: (name: string, settings: { displayName?: string | undefined } = {}) =>
       call<TenantAnswer>('PUT', `/v1/tenants/${encodeURIComponent(name)}`, { body: settings }),
   };

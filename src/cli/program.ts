@@ -7,6 +7,7 @@ import { addDeadCommands } from './dead.ts';
 import { addKeyCommands } from './key.ts';
 import { addProjectionCommands } from './projection.ts';
 import { addQueueCommands } from './queue.ts';
+import { addScheduleCommands } from './schedule.ts';
 import { facts } from './table.ts';
 import { addTaskCommands } from './task.ts';
 import { addTenantCommands } from './tenant.ts';
@@ -34,6 +35,7 @@ export async function runCommandLine(args: readonly string[], terminal: Terminal
     addTaskCommands,
     addDeadCommands,
     addQueueCommands,
+    addScheduleCommands,
     addTypeCommands,
     addKeyCommands,
     addTenantCommands,

@@ -4,6 +4,7 @@ import { TERMINAL } from '../domain/task.ts';
 import type { EventAnswer, Submission, Task } from './answers.ts';
 import { Refusal } from './api.ts';
 import { durationMs, instantOrDelay, openSession, type Session, wholeNumber } from './connection.ts';
+import { readPayload } from './payload.ts';
 import { addTaskControlCommands } from './task-control.ts';
 import { eventLine, taskTable, taskText } from './task-text.ts';
 import { EXIT, type ExitCode, type Terminal } from './terminal.ts';
@@ -156,27 +157,6 @@ function submissionOf(
     tenant,
     ...(Object.keys(policy).length === 0 ? {} : { policy }),
   };
-}
-
-async function readPayload(text: string | undefined, terminal: Terminal, command: Command): Promise<Json> {
-  if (text === undefined) return null;
-  const source =
-    text === '-' ? await terminal.stdin() : text.startsWith('@') ? await file(text.slice(1)) : text;
-  try {
-    return JSON.parse(source) as Json;
-  } catch (error) {
-    command.error(`error: the payload is not JSON: ${(error as Error).message}`, {
-      code: 'taskledger.payload',
-    });
-  }
-
-  async function file(path: string): Promise<string> {
-    try {
-      return await terminal.readFile(path);
-    } catch (error) {
-      command.error(`error: ${(error as Error).message}`, { code: 'taskledger.payload' });
-    }
-  }
 }
 
 /** The task once it has ended. A task that was submitted a moment ago (`seq`) may not be in the read model yet. */
