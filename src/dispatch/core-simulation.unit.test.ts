@@ -186,7 +186,7 @@ class Simulation {
 
   decide(): void {
     const made: Decision[] = [];
-    this.core.decide(made);
+    this.core.decide(made, this.log.now);
     for (const decision of made) {
       if (decision.kind === 'set_timer') continue;
       const before = this.intents.find(({ task, seq }) => task === decision.task && seq === decision.seq);
@@ -205,7 +205,8 @@ class Simulation {
       return;
     }
     const truth = this.log.state(task.id);
-    if (!task.known && truth?.seq === seq && task.seq === seq) this.core.learn(task, truth);
+    if (!task.known && truth?.seq === seq && task.seq === seq && !this.core.learn(task, truth, this.log.now))
+      return;
     if (task.seq !== seq || !task.known) {
       this.core.refused(task, seq, this.log.now);
       return;

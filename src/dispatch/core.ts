@@ -1,5 +1,6 @@
 import {
   type EventOf,
+  type Facts,
   FIRST_VERSION,
   type NextStep,
   type Recorded,
@@ -9,8 +10,9 @@ import type { Priority } from '../domain/names.ts';
 import type { TaskState } from '../domain/task.ts';
 import type { CoreSettings, Decision, LineStats, Phase, Woken } from './decisions.ts';
 import { Deque } from './deque.ts';
+import { explain, type WhyFact } from './explain.ts';
+import type { Ledger } from './ledger.ts';
 import { LiveTask, Mode } from './live-task.ts';
-import { type Order, PriorityFifo } from './order.ts';
 import { PayloadCache } from './payload-cache.ts';
 import { mayAge, Placement } from './placement.ts';
 import { TaskIndex } from './task-index.ts';
@@ -27,9 +29,9 @@ const MAX_CARRYING = 64;
  * The deciding part of the dispatcher: a deterministic state machine over the log. It has no clock, no I/O and no
  * randomness; the same inputs in the same order give the same decisions.
  *
- * Inputs: `observe` (an event of the log, in order), `advance` (time), `timerFired`, and what became of its decisions:
- * `refused` or `unresolved` (a stored append needs no word, its event comes with the log).
- * Output: `decide`. Every input costs O(1) or O(log n) in the number of live tasks.
+ * Inputs: `observe` (an event of the log, in order), `advance` (time), `timerFired`, settings and pauses (`terms`), and
+ * what became of its decisions: `refused` or `unresolved` (a stored append needs no word, its event comes with the log).
+ * Output: `decide`. Every input costs O(1) or O(log n) in the number of live tasks and of tenants.
  *
  * Invariant: a task has at most one append under way, between the decision and the next thing heard of the task.
  */
@@ -42,9 +44,9 @@ export class DispatchCore {
   #phase: Phase = 'replaying';
   #position = 0;
 
-  constructor(settings: CoreSettings, newOrder: () => Order = () => new PriorityFifo()) {
+  constructor(settings: CoreSettings) {
     this.#settings = settings;
-    this.#place = new Placement(settings.window, newOrder);
+    this.#place = new Placement(settings.window);
     this.#payloads = new PayloadCache(settings);
   }
 
@@ -79,6 +81,11 @@ export class DispatchCore {
     return this.#place.offered;
   }
 
+  /** Tenants' and types' settings, and pauses: tell it all that there is before the log, and every change. */
+  get terms(): Pick<Ledger, 'putTenant' | 'putType' | 'putPause'> {
+    return this.#place.ledger;
+  }
+
   enter(phase: Phase): void {
     this.#phase = phase;
     if (phase !== 'leading') this.#timersWanted.clear();
@@ -98,11 +105,11 @@ export class DispatchCore {
         this.#replayed(this.#begun(event, seq, false), event, storedAt);
         return;
       case 'CARRIED':
-        if (known === undefined) this.#carriedAnew(this.#begun(event, seq, true), event, storedAt);
-        else this.#carriedOn(known, seq, storedAt);
+        if (known === undefined) this.#carriedAnew(this.#begun(event, seq, false), event, storedAt);
+        else this.#carriedOn(known, event, { seq, storedAt });
         return;
       case 'QUEUED':
-        this.#queued(this.#moved(known, event, seq), event);
+        this.#queued(this.#moved(known, event, seq), event, storedAt);
         return;
       case 'CLAIMED':
       case 'PROCESSING':
@@ -141,6 +148,7 @@ export class DispatchCore {
   /** Wakes what is due at `now` (ms since 1970). */
   advance(now: number): Woken {
     const woken = { due: 0, overdue: 0, expired: 0 };
+    this.#place.ledger.advance(now);
     for (let task = this.#place.takeDue(now); task !== undefined; task = this.#place.takeDue(now)) {
       woken.due += 1;
       if (task.timed) woken.overdue += 1;
@@ -162,7 +170,7 @@ export class DispatchCore {
   measure(elapsedMs: number): void {
     for (const line of this.#place.lines) {
       line.measure(elapsedMs, this.#settings.window);
-      if (line.order.size > 0) this.#place.touch(line);
+      if (line.waiting > 0) this.#place.touch(line);
     }
   }
 
@@ -181,8 +189,8 @@ export class DispatchCore {
     return aging;
   }
 
-  /** Adds everything that should be done now; nothing unless leading. */
-  decide(decisions: Decision[]): void {
+  /** Adds everything that should be done at `now` (ms since 1970); nothing unless leading. */
+  decide(decisions: Decision[], now: number): void {
     if (this.#phase !== 'leading') return;
     for (let wanted = this.#timersWanted.shift(); wanted !== undefined; wanted = this.#timersWanted.shift()) {
       const { task, dueAt } = wanted;
@@ -199,9 +207,19 @@ export class DispatchCore {
       if (task === undefined) break;
       decisions.push({ kind: 'carry', task, seq: task.seq });
     }
-    for (const line of this.#place.takeDirty()) {
-      for (let task = this.#place.takeNext(line); task !== undefined; task = this.#place.takeNext(line))
+    this.#queueTurns(decisions, now);
+  }
+
+  /** One task of each line after the other, so that no type takes all that a tenant may have. */
+  #queueTurns(decisions: Decision[], now: number): void {
+    let lines = this.#place.takeDirty();
+    while (lines.length > 0) {
+      lines = lines.filter((line) => {
+        const task = this.#place.takeNext(line, now);
+        if (task === undefined) return false;
         decisions.push({ kind: 'queue', task, seq: task.seq });
+        return true;
+      });
     }
   }
 
@@ -220,14 +238,18 @@ export class DispatchCore {
     else if (isIntent(task)) this.#place.delay(task, { dueAt: retryAt, timed: false });
   }
 
-  /** What the log says of a task whose beginning was not seen. */
-  learn(task: LiveTask, state: TaskState): void {
-    task.known = true;
-    task.keepFacts(state.facts);
+  /**
+   * What the log says of a task whose beginning was not seen. False when it has a key that may hold it back: what was
+   * decided for it without that knowledge is void, and it waits again.
+   */
+  learn(task: LiveTask, state: TaskState, now: number): boolean {
     task.cancelRequested = state.cancelRequested;
     task.payloadSeq = state.payloadSeq;
-    this.#place.move(task, state.facts.version ?? FIRST_VERSION);
+    this.#learnFacts(task, state.facts);
     this.#place.watchDeadline(task);
+    if (!task.keyed || task.mode !== Mode.queueing) return true;
+    this.#place.resume(task, now);
+    return false;
   }
 
   /** The log knows nothing of the task any more. */
@@ -235,25 +257,35 @@ export class DispatchCore {
     if (task.mode !== Mode.gone) this.#forget(task);
   }
 
+  /** Why a task is not running. */
+  explain(tenant: string, taskId: string, now: number): WhyFact[] {
+    return explain(this.#tasks.get(tenant, taskId), now);
+  }
+
   /** Tasks of each type that are waiting, QUEUED and unclaimed included, delayed ones not. */
   waiting(): Record<string, number> {
     const waiting: Record<string, number> = {};
-    for (const { type, order, intents, ready } of this.#place.lines)
-      waiting[type] = (waiting[type] ?? 0) + order.size + intents + ready;
+    for (const line of this.#place.lines)
+      waiting[line.type] = (waiting[line.type] ?? 0) + line.waiting + line.intents + line.ready;
     return waiting;
   }
 
   /** The same by version of each type. */
   *waitingLines(): Generator<{ type: string; version: number; key: string; waiting: number }> {
-    for (const { type, version, key, order, intents, ready } of this.#place.lines)
-      yield { type, version, key, waiting: order.size + intents + ready };
+    for (const { type, version, key, waiting, intents, ready } of this.#place.lines)
+      yield { type, version, key, waiting: waiting + intents + ready };
+  }
+
+  /** The same by tenant, over all types, for tenants whose backlog is limited. */
+  waitingByTenant(): Record<string, number> {
+    return Object.fromEntries(this.#place.ledger.watched.map(({ name, backlog }) => [name, backlog]));
   }
 
   stats(): Record<string, LineStats> {
     const stats: Record<string, LineStats> = {};
-    for (const { key, order, delayed, ready, intents, running, window, claimRate } of this.#place.lines)
+    for (const { key, waiting, delayed, ready, intents, running, window, claimRate } of this.#place.lines)
       stats[key] = {
-        waiting: order.size,
+        waiting,
         delayed,
         ready,
         intents,
@@ -267,10 +299,14 @@ export class DispatchCore {
   // Folding
 
   #ingested(task: LiveTask, event: EventOf<'INGESTED'>, storedAt: number): void {
-    const { payload, policy, runAt, deadlineAt } = event.data;
+    const { payload, policy, runAt, deadlineAt, orderingKey, concurrencyKey } = event.data;
     task.submittedAt = event.at;
     if (policy !== undefined || deadlineAt !== undefined || event.trace !== undefined)
       task.rare = { ...task.rare, policy, deadlineAt, trace: event.trace };
+    if (orderingKey !== undefined || concurrencyKey !== undefined) {
+      task.keepKeys({ orderingKey, concurrencyKey });
+      task.share.gates.enrol(task);
+    }
     task.payloadSeq = task.seq;
     // Most of the past has ended: its payloads are not worth the work.
     if (this.#phase !== 'replaying') this.#payloads.keep(task, payload);
@@ -279,23 +315,23 @@ export class DispatchCore {
 
   #replayed(task: LiveTask, event: EventOf<'REPLAYED'>, storedAt: number): void {
     if (event.trace !== undefined) task.rare = { ...task.rare, trace: event.trace };
+    const facts = event.data.carried?.facts;
+    if (facts !== undefined) {
+      task.keepKeys({ orderingKey: facts.orderingKey, concurrencyKey: facts.concurrencyKey });
+      if (task.keyed) task.share.gates.enrol(task);
+    }
     this.#place.settle(task, storedAt);
   }
 
-  #queued(task: LiveTask, event: EventOf<'QUEUED'>): void {
+  #queued(task: LiveTask, event: EventOf<'QUEUED'>, storedAt: number): void {
     task.status = 'QUEUED';
     task.dueAt = 0;
-    if (!task.known) {
-      task.known = true;
-      task.keepFacts(event.data.facts);
-      this.#place.move(task, event.data.facts.version ?? FIRST_VERSION);
-    }
+    if (!task.known) this.#learnFacts(task, event.data.facts);
     // The newest event that holds the payload is the one to point at: it ages out last.
     task.payloadSeq = event.data.payload === undefined ? event.data.payloadSeq : task.seq;
     if (task.rare?.next !== undefined) task.rare = { ...task.rare, next: undefined };
     this.#payloads.drop(task);
-    this.#place.to(task, Mode.queued);
-    this.#place.watchDeadline(task);
+    this.#place.queued(task, storedAt);
   }
 
   #ran(task: LiveTask, event: EventOf<'CLAIMED'> | EventOf<'PROCESSING'>): void {
@@ -306,6 +342,7 @@ export class DispatchCore {
 
   #attemptEnded(task: LiveTask, event: EventOf<'FAILED'> | EventOf<'RETRY_CLAIMED'>, storedAt: number): void {
     task.status = event.kind;
+    this.#place.ledger.release(task);
     if (event.kind === 'RETRY_CLAIMED') task.lost += 1;
     this.#after(task, event.data.next, storedAt);
   }
@@ -329,7 +366,12 @@ export class DispatchCore {
   }
 
   /** A task that is known stands where it stood; the announcement only renews its sequence and holds its payload. */
-  #carriedOn(task: LiveTask, seq: number, storedAt: number): void {
+  #carriedOn(
+    task: LiveTask,
+    event: EventOf<'CARRIED'>,
+    { seq, storedAt }: { readonly seq: number; readonly storedAt: number },
+  ): void {
+    if (!task.known) this.#learnFacts(task, event.data.state.facts);
     task.seq = seq;
     task.payloadSeq = seq;
     if (task.mode === Mode.moved || task.mode === Mode.carrying) this.#place.resume(task, storedAt);
@@ -342,7 +384,7 @@ export class DispatchCore {
     task.cancelRequested = cancelRequested;
     if (next !== undefined || event.trace !== undefined)
       task.rare = { ...task.rare, next, trace: event.trace };
-    task.keepFacts(facts);
+    this.#learnFacts(task, facts);
     if (status === 'CLAIMED' || status === 'PROCESSING') this.#place.to(task, Mode.running);
     else this.#delayUntil(task, dueAt ?? 0, storedAt);
   }
@@ -353,7 +395,7 @@ export class DispatchCore {
     if (previous !== undefined) this.#forget(previous);
     const task = new LiveTask({
       id: event.taskId,
-      tenant: this.#tasks.tenant(event.tenant),
+      share: this.#place.ledger.share(event.tenant, event.type),
       line: this.#place.line(event.type, versionOf(event) ?? previous?.line.version ?? FIRST_VERSION),
       status: event.kind === 'REPLAYED' ? 'REPLAYED' : 'INGESTED',
       seq,
@@ -374,6 +416,15 @@ export class DispatchCore {
     task.attempt = event.attempt;
     if (task.priority !== event.priority) this.#place.reclass(task, event.priority as Priority);
     return task;
+  }
+
+  #learnFacts(task: LiveTask, facts: Facts): void {
+    task.known = true;
+    task.keepFacts(facts);
+    this.#place.move(task, facts.version ?? FIRST_VERSION);
+    if (!task.keyed) return;
+    task.share.gates.enrol(task);
+    if (task.holds) task.share.gates.took(task);
   }
 
   #delayUntil(task: LiveTask, dueAt: number, storedAt: number): void {

@@ -274,7 +274,7 @@ describe('phases', () => {
       follower.given(() => follower.log.ingest(n));
       leader.observe(follower.log.events.at(-1) as (typeof follower.log.events)[0]);
       const made: Decision[] = [];
-      leader.decide(made);
+      leader.decide(made, NOW);
       for (const decision of made) follower.append(decision as Intent);
       follower.given(
         () => follower.log.claim(taskIdOf(n)),

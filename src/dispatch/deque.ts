@@ -43,6 +43,10 @@ export class Deque<T> {
     this.#head = 0;
   }
 
+  forEach(see: (item: T) => void): void {
+    for (let at = this.#head; at < this.#items.length; at += 1) see(this.#items[at] as T);
+  }
+
   /** Drops every item that `keep` refuses, in O(n). */
   retain(keep: (item: T) => boolean): void {
     this.#items = this.#items.slice(this.#head).filter(keep);

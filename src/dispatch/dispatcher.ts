@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { NatsConnection } from '@nats-io/transport-node';
+import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node';
 import { TaskledgerError } from '../domain/errors.ts';
 import type { Recorded } from '../domain/events.ts';
 import type { LogBatch, LogReader } from '../log/event-log.ts';
@@ -13,8 +13,10 @@ import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../platform/config.ts';
 import type { Service } from '../platform/service.ts';
 import { type Fleet, openFleet } from '../registry/fleet.ts';
+import { type DispatchSettings, mirrorDispatchSettings } from '../registry/registry.ts';
 import { DispatchCore } from './core.ts';
 import type { Decision, LineStats, Phase, Woken } from './decisions.ts';
+import type { WhyFact } from './explain.ts';
 import { LogAge } from './log-age.ts';
 import { NoWorkers, type Unserved } from './no-workers.ts';
 import { Performer, type PerformerStats } from './performer.ts';
@@ -60,6 +62,20 @@ export interface BacklogNotice {
   readonly waiting: Readonly<Record<string, number>>;
   /** Types that have tasks waiting and no worker that could run them. */
   readonly noWorkers: readonly Unserved[];
+  /** The same by tenant over all types, for the tenants that have a `maxBacklog`. */
+  readonly tenants: Readonly<Record<string, number>>;
+}
+
+/** What is asked on `names.explain`, as JSON. */
+export interface WhyQuestion {
+  readonly tenant: string;
+  readonly taskId: string;
+}
+
+/** What the leading dispatcher answers, as JSON. */
+export interface WhyAnswer {
+  /** Most telling first; never empty. */
+  readonly facts: readonly WhyFact[];
 }
 
 export interface Dispatcher extends Service {
@@ -105,6 +121,8 @@ class LogDispatcher implements Dispatcher {
   readonly #reconciler: Reconciler;
   readonly #noWorkers: NoWorkers;
   #unservedNow: readonly Unserved[] = [];
+  readonly #settings: DispatchSettings;
+  #explanations: Subscription | undefined;
   #reader: LogReader | undefined;
   #intervals: NodeJS.Timeout[] = [];
   #wakeTimer: NodeJS.Timeout | undefined;
@@ -160,6 +178,7 @@ class LogDispatcher implements Dispatcher {
       leads: () => this.isLeader(),
       actor: { kind: 'dispatcher', id: owner },
     });
+    this.#settings = mirrorDispatchSettings({ nc, names, logger });
     this.#leadership = new Leadership({
       nc,
       bucket: names.buckets.leaders,
@@ -174,9 +193,11 @@ class LogDispatcher implements Dispatcher {
   /** Resolves when it has read the log up to where it stood, and has tried once to lead. */
   async start(): Promise<void> {
     if (this.#reader !== undefined || this.#stopping) return;
-    const { nc, names, log, logger } = this.#parts;
+    const { nc, names, log, logger, config } = this.#parts;
     await this.#timers.start();
     await this.#fleet.start();
+    await this.#settings.start();
+    this.#followSettings();
     const { firstSeq, lastSeq } = await log.bounds();
     this.#reader = createLogReader(
       { nc, names, logger },
@@ -196,6 +217,11 @@ class LogDispatcher implements Dispatcher {
     );
     this.#core.enter('following');
     this.#measuredAt = performance.now();
+    this.#explanations = nc.subscribe(names.explain(config.dispatchGroup), {
+      callback: (error, message) => {
+        if (error === null) this.#explain(message);
+      },
+    });
     this.#intervals = [
       setInterval(() => this.#measure(), MEASURE_MS),
       setInterval(() => this.#announce(), BACKLOG_MS),
@@ -210,6 +236,7 @@ class LogDispatcher implements Dispatcher {
     this.#stopping = true;
     for (const interval of this.#intervals.splice(0)) clearInterval(interval);
     clearTimeout(this.#wakeTimer);
+    if (this.#explanations?.isClosed() === false) this.#explanations.unsubscribe();
     // The lead is given back first: the standby need not wait for appends that rule 1 makes harmless.
     await this.#leadership.stop();
     await this.#reconciler.stop();
@@ -217,6 +244,7 @@ class LogDispatcher implements Dispatcher {
     await this.#performer.whenIdle(STOP_WAIT_MS);
     await this.#reader?.stop();
     await this.#timers.stop();
+    await this.#settings.stop();
     for (const waiter of this.#leaderWaiters.splice(0)) waiter.reject(new TaskledgerError('shutting_down'));
   }
 
@@ -275,14 +303,47 @@ class LogDispatcher implements Dispatcher {
     if (this.#core.timerFired(tenant, taskId, dueAt)) this.#pump();
   }
 
+  /** All that is set, before the log is read, and every change after. */
+  #followSettings(): void {
+    const { tenants, types, pauses } = this.#settings;
+    const now = (): number => this.#parts.clock.now();
+    const { terms } = this.#core;
+    for (const tenant of tenants.list()) terms.putTenant(tenant.name, tenant, now());
+    for (const type of types.list()) terms.putType(type.type, type, now());
+    for (const { tenant, type, ...pause } of pauses.list()) terms.putPause({ tenant, type }, pause, now());
+    const changed = (change: () => void): void => {
+      change();
+      if (this.#core.phase !== 'replaying') this.#pump();
+    };
+    tenants.onChange((name, settings) => changed(() => terms.putTenant(name, settings, now())));
+    types.onChange((type, settings) => changed(() => terms.putType(type, settings, now())));
+    pauses.onChange((scope, pause) => changed(() => terms.putPause(scope, pause, now())));
+  }
+
+  /** Answers a question on `names.explain`. A standby is silent: it may lag behind. */
+  #explain(message: Msg): void {
+    if (!this.isLeader()) return;
+    const asked = questionIn(message);
+    const { clock, logger } = this.#parts;
+    if (asked === undefined) {
+      logger.warn({ subject: message.subject }, 'a question about a task is unreadable');
+      return;
+    }
+    const answer: WhyAnswer = { facts: this.#core.explain(asked.tenant, asked.taskId, clock.now()) };
+    message.respond(JSON.stringify(answer));
+  }
+
   /** Carries out what the core wants done. */
   #pump(): void {
     if (this.#stopping) return;
-    this.#armWake();
     // A leader whose lease has run out unheard of waits for leadership's word: renewed after all, or lost.
-    if (!this.isLeader()) return;
+    if (this.isLeader()) this.#carryOut();
+    this.#armWake();
+  }
+
+  #carryOut(): void {
     this.#serveTypes();
-    this.#core.decide(this.#decisions);
+    this.#core.decide(this.#decisions, this.#parts.clock.now());
     for (const decision of this.#decisions.splice(0)) {
       if (decision.kind !== 'set_timer') {
         this.#performer.perform(decision);
@@ -363,7 +424,11 @@ class LogDispatcher implements Dispatcher {
 
   #announce(): void {
     if (!this.isLeader() || this.#parts.nc.isClosed()) return;
-    const notice: BacklogNotice = { waiting: this.#core.waiting(), noWorkers: this.#unservedNow };
+    const notice: BacklogNotice = {
+      waiting: this.#core.waiting(),
+      tenants: this.#core.waitingByTenant(),
+      noWorkers: this.#unservedNow,
+    };
     this.#parts.nc.publish(this.#parts.names.backlog, JSON.stringify(notice));
   }
 
@@ -378,5 +443,14 @@ class LogDispatcher implements Dispatcher {
       this.#wakeTimerAt = Number.POSITIVE_INFINITY;
       this.runOnce();
     }, delayMs);
+  }
+}
+
+function questionIn(message: Msg): WhyQuestion | undefined {
+  try {
+    const { tenant, taskId } = message.json<Partial<Record<keyof WhyQuestion, unknown>>>();
+    return typeof tenant === 'string' && typeof taskId === 'string' ? { tenant, taskId } : undefined;
+  } catch {
+    return undefined;
   }
 }

@@ -39,6 +39,11 @@ export class KeyHeap<T> {
     return top;
   }
 
+  /** In no order. */
+  forEach(see: (item: T) => void): void {
+    for (const item of this.#items) see(item);
+  }
+
   /** Drops every entry that `keep` refuses, in O(n). */
   retain(keep: (item: T, key: number) => boolean): void {
     let kept = 0;

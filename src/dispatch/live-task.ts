@@ -1,8 +1,9 @@
-import { type Facts, FIRST_VERSION, type NextStep, type Status } from '../domain/events.ts';
+import { type Facts, FIRST_VERSION, type Keys, type NextStep, type Status } from '../domain/events.ts';
 import type { Json } from '../domain/json.ts';
 import type { Priority } from '../domain/names.ts';
 import type { PolicyOverride } from '../domain/policy.ts';
 import type { TaskState } from '../domain/task.ts';
+import type { Share } from './share.ts';
 import type { TypeLine } from './type-line.ts';
 
 /**
@@ -31,6 +32,10 @@ export const Mode = {
 } as const;
 export type Mode = (typeof Mode)[keyof typeof Mode];
 
+/** Where a task waits: in its lane, behind its ordering key, or behind its concurrency key. */
+export const Spot = { none: 0, lane: 1, ordered: 2, held: 3 } as const;
+export type Spot = (typeof Spot)[keyof typeof Spot];
+
 /** Whether a payload rides in the QUEUED event; unknown until it has been seen. */
 export const PayloadSize = { unknown: 0, small: 1, large: 2 } as const;
 export type PayloadSize = (typeof PayloadSize)[keyof typeof PayloadSize];
@@ -46,12 +51,20 @@ export interface Rarities {
   /** 0 when absent; so is `lost`. */
   readonly attemptsBefore?: number | undefined;
   readonly lost?: number | undefined;
+  readonly orderingKey?: string | undefined;
+  readonly concurrencyKey?: string | undefined;
 }
 
 const CANCEL_REQUESTED = 1;
 const DEADLINE_WATCHED = 2;
 const KNOWN = 4;
 const TIMED = 8;
+const HOLDS = 16;
+const HOLDS_KEY = 32;
+const ENROLLED = 64;
+const KEYED = 128;
+const SPOT_SHIFT = 8;
+const SPOT_MASK = 3 << SPOT_SHIFT;
 
 /**
  * A task that has not ended, as the dispatcher remembers it. Owned by DispatchCore. There may be a million: about 270
@@ -59,8 +72,7 @@ const TIMED = 8;
  */
 export class LiveTask {
   readonly id: string;
-  /** One string for all tasks of a tenant. */
-  readonly tenant: string;
+  readonly share: Share;
   line: TypeLine;
   mode: Mode = Mode.gone;
   status: Status;
@@ -82,7 +94,7 @@ export class LiveTask {
 
   constructor(parts: {
     id: string;
-    tenant: string;
+    share: Share;
     line: TypeLine;
     status: Status;
     seq: number;
@@ -92,7 +104,7 @@ export class LiveTask {
     known: boolean;
   }) {
     this.id = parts.id;
-    this.tenant = parts.tenant;
+    this.share = parts.share;
     this.line = parts.line;
     this.status = parts.status;
     this.seq = parts.seq;
@@ -101,6 +113,11 @@ export class LiveTask {
     this.attempt = parts.attempt;
     this.round = parts.round;
     this.known = parts.known;
+  }
+
+  /** One string for all tasks of a tenant. */
+  get tenant(): string {
+    return this.share.tenant.name;
   }
 
   get deadlineAt(): number | undefined {
@@ -158,10 +175,61 @@ export class LiveTask {
     this.#set(TIMED, on);
   }
 
-  keepFacts({ submittedAt, attemptsBefore, lost, policy, deadlineAt }: Facts): void {
+  /** Whether it holds a slot of its type, its tenant and its share (see Ledger). */
+  get holds(): boolean {
+    return (this.#flags & HOLDS) !== 0;
+  }
+
+  set holds(on: boolean) {
+    this.#set(HOLDS, on);
+  }
+
+  /** Whether it counts against the limit of its concurrency key. */
+  get holdsKey(): boolean {
+    return (this.#flags & HOLDS_KEY) !== 0;
+  }
+
+  set holdsKey(on: boolean) {
+    this.#set(HOLDS_KEY, on);
+  }
+
+  /** Whether it has a place among those of its ordering key. */
+  get enrolled(): boolean {
+    return (this.#flags & ENROLLED) !== 0;
+  }
+
+  set enrolled(on: boolean) {
+    this.#set(ENROLLED, on);
+  }
+
+  /** Whether it is known to have an ordering or a concurrency key. */
+  get keyed(): boolean {
+    return (this.#flags & KEYED) !== 0;
+  }
+
+  /** While it waits. */
+  get spot(): Spot {
+    return ((this.#flags & SPOT_MASK) >> SPOT_SHIFT) as Spot;
+  }
+
+  set spot(spot: Spot) {
+    this.#flags = (this.#flags & ~SPOT_MASK) | (spot << SPOT_SHIFT);
+  }
+
+  keepFacts(facts: Facts): void {
+    const { submittedAt, attemptsBefore, lost, policy, deadlineAt } = facts;
     this.submittedAt = submittedAt;
     if (attemptsBefore > 0 || lost > 0 || policy !== undefined || deadlineAt !== undefined)
       this.rare = { ...this.rare, attemptsBefore, lost, policy, deadlineAt };
+    this.keepKeys(facts);
+  }
+
+  /** `orderSeq`: the sequence that gives the place among those of the ordering key, when it is not that of the event at hand. */
+  keepKeys({ orderingKey, concurrencyKey, orderSeq }: Keys): void {
+    if (orderingKey === undefined && concurrencyKey === undefined) return;
+    this.rare = { ...this.rare, orderingKey, concurrencyKey };
+    if (orderSeq !== undefined) this.order = orderSeq;
+    this.#set(KEYED, true);
   }
 
   #set(flag: number, on: boolean): void {
@@ -186,6 +254,7 @@ export function stateOf(task: LiveTask, payload: Json | undefined): TaskState {
       ...(policy === undefined ? {} : { policy }),
       ...(deadlineAt === undefined ? {} : { deadlineAt }),
       ...(task.line.version === FIRST_VERSION ? {} : { version: task.line.version }),
+      ...keysOf(task),
       attemptsBefore,
       lost,
     },
@@ -198,5 +267,14 @@ export function stateOf(task: LiveTask, payload: Json | undefined): TaskState {
     fingerprint: undefined,
     payload,
     payloadSeq: task.payloadSeq,
+  };
+}
+
+function keysOf({ rare, order }: LiveTask): Keys {
+  if (rare === undefined) return {};
+  const { orderingKey, concurrencyKey } = rare;
+  return {
+    ...(orderingKey === undefined ? {} : { orderingKey, orderSeq: order }),
+    ...(concurrencyKey === undefined ? {} : { concurrencyKey }),
   };
 }

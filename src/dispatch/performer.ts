@@ -146,7 +146,8 @@ export class Performer {
         core.vanished(task);
         return undefined;
       }
-      if (!task.known && state.seq === seq && task.seq === seq) core.learn(task, state);
+      if (!task.known && state.seq === seq && task.seq === seq && !core.learn(task, state, clock.now()))
+        return undefined;
     }
     let payload = state?.payload;
     const payloadSeq = state?.payloadSeq ?? task.payloadSeq;

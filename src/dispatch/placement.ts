@@ -1,7 +1,7 @@
 import type { Priority } from '../domain/names.ts';
 import { Deque } from './deque.ts';
-import { type LiveTask, Mode } from './live-task.ts';
-import type { Order } from './order.ts';
+import { Ledger } from './ledger.ts';
+import { type LiveTask, Mode, Spot } from './live-task.ts';
 import { lineKey, TypeLine, type WindowLimits } from './type-line.ts';
 import { WakeList } from './wake-list.ts';
 
@@ -15,10 +15,12 @@ export const TIMER_GRACE_MS = 100;
  * Where every live task stands (see Mode) and the counts that follow from it.
  *
  * Invariant: a mode changes only in `to`, `delay`, `takeNext`, `takeDoomed` and `takeAging`, so the counts always agree with the modes.
+ *
+ * A slot (see Ledger) is taken with the turn, or when the log says that the task was queued or runs. It is given back when
+ * the attempt has ended, when the task waits again, and at its end; not while the outcome of the append is unknown.
  */
 export class Placement {
   readonly #window: WindowLimits;
-  readonly #newOrder: () => Order;
   readonly #lines = new Map<string, TypeLine>();
   /** Lines whose work or room has changed since they were last taken. */
   #dirty: TypeLine[] = [];
@@ -29,10 +31,13 @@ export class Placement {
   readonly #offered = new Set<LiveTask>();
   #ending = 0;
   #carrying = 0;
+  /** Turns given so far, over all lines. */
+  #turns = 0;
+  readonly ledger: Ledger;
 
-  constructor(window: WindowLimits, newOrder: () => Order) {
+  constructor(window: WindowLimits) {
     this.#window = window;
-    this.#newOrder = newOrder;
+    this.ledger = new Ledger({ touch: (line) => this.touch(line) });
   }
 
   get lines(): Iterable<TypeLine> {
@@ -62,7 +67,7 @@ export class Placement {
     const key = lineKey(type, version);
     let line = this.#lines.get(key);
     if (line === undefined) {
-      line = new TypeLine({ type, version }, this.#newOrder(), this.#window);
+      line = new TypeLine({ terms: this.ledger.type(type), version }, this.#window);
       this.#lines.set(key, line);
     }
     return line;
@@ -138,12 +143,17 @@ export class Placement {
   /** The task has ended. */
   drop(task: LiveTask): void {
     this.to(task, Mode.gone);
+    this.ledger.release(task);
+    if (task.keyed) {
+      task.share.gates.ended(task);
+      this.ledger.touch(task.share.type);
+    }
     if (task.deadlineWatched) this.#deadlines.dropped();
   }
 
   /** When `takeDue` or `takeExpired` next has something (ms since 1970); Infinity when never. */
   nextWakeAt(): number {
-    return Math.min(this.#delayed.nextAt(), this.#deadlines.nextAt());
+    return Math.min(this.#delayed.nextAt(), this.#deadlines.nextAt(), this.ledger.nextWakeAt());
   }
 
   /** A delayed task to be woken; the caller moves it on. */
@@ -183,19 +193,33 @@ export class Placement {
   }
 
   /** The next task of a line that has room, now `queueing`. */
-  takeNext(line: TypeLine): LiveTask | undefined {
-    if (line.room <= 0) return undefined;
+  takeNext(line: TypeLine, now: number): LiveTask | undefined {
+    if (!line.hasRoom) return undefined;
     const task = line.order.next();
+    if (task === undefined) return undefined;
     // Not `to`: the order knows already that the task has left.
-    if (task !== undefined) this.#enter(task, Mode.queueing);
+    this.#turns += 1;
+    line.servedAt = this.#turns;
+    line.waiting -= 1;
+    task.share.tenant.backlog -= 1;
+    this.ledger.take(task, { at: now, token: true });
+    this.#enter(task, Mode.queueing);
     return task;
   }
 
+  /** The log says that the task was queued, by whomever. */
+  queued(task: LiveTask, storedAt: number): void {
+    this.ledger.take(task, { at: storedAt, token: true });
+    this.to(task, Mode.queued);
+    this.watchDeadline(task);
+  }
+
+  /** The lines to look at; the one whose last turn is longest ago comes first. */
   takeDirty(): TypeLine[] {
     const dirty = this.#dirty;
     this.#dirty = [];
     for (const line of dirty) line.dirty = false;
-    return dirty;
+    return dirty.length > 1 ? dirty.sort((a, b) => a.servedAt - b.servedAt) : dirty;
   }
 
   touch(line: TypeLine): void {
@@ -209,7 +233,9 @@ export class Placement {
     task.mode = Mode.gone;
     switch (mode) {
       case Mode.waiting:
-        line.order.left(task);
+        line.waiting -= 1;
+        task.share.tenant.backlog -= 1;
+        this.#leaveSpot(task);
         return;
       case Mode.delayed:
         line.delayed -= 1;
@@ -221,6 +247,7 @@ export class Placement {
         return;
       case Mode.queueing:
         line.intents -= 1;
+        task.share.tenant.backlog -= 1;
         this.touch(line);
         return;
       case Mode.ending:
@@ -232,6 +259,7 @@ export class Placement {
       case Mode.queued:
         line.ready -= 1;
         this.#offered.delete(task);
+        task.share.tenant.backlog -= 1;
         this.touch(line);
         return;
       case Mode.running:
@@ -245,12 +273,23 @@ export class Placement {
     }
   }
 
+  #leaveSpot(task: LiveTask): void {
+    const { spot, share } = task;
+    if (spot === Spot.lane) share.lane(task).left(task);
+    task.spot = Spot.none;
+    if (task.keyed) share.gates.left(task, spot);
+  }
+
   #enter(task: LiveTask, mode: Mode): void {
     const { line } = task;
     task.mode = mode;
     switch (mode) {
       case Mode.waiting:
-        line.order.add(task);
+        this.ledger.release(task);
+        line.waiting += 1;
+        task.share.tenant.backlog += 1;
+        if (task.keyed) task.share.gates.place(task);
+        else task.share.enter(task);
         this.touch(line);
         return;
       case Mode.delayed:
@@ -258,6 +297,7 @@ export class Placement {
         return;
       case Mode.queueing:
         line.intents += 1;
+        task.share.tenant.backlog += 1;
         return;
       case Mode.ending:
         this.#ending += 1;
@@ -268,9 +308,12 @@ export class Placement {
       case Mode.queued:
         line.ready += 1;
         this.#offered.add(task);
+        task.share.tenant.backlog += 1;
+        this.ledger.take(task, { at: 0, token: false });
         return;
       case Mode.running:
         line.running += 1;
+        this.ledger.take(task, { at: 0, token: false });
         return;
       case Mode.doomed:
       case Mode.moved:

@@ -18,11 +18,6 @@ export class TaskIndex {
     return this.#byTenant.get(tenant)?.tasks.get(id);
   }
 
-  /** The one string that stands for a tenant while it has tasks: every event brings a copy of its own. */
-  tenant(name: string): string {
-    return this.#byTenant.get(name)?.name ?? name;
-  }
-
   *values(): Generator<LiveTask> {
     for (const { tasks } of this.#byTenant.values()) yield* tasks.values();
   }

@@ -1,5 +1,6 @@
 import { FIRST_VERSION } from '../domain/events.ts';
-import type { Order } from './order.ts';
+import { Allowance } from './allowance.ts';
+import { FairOrder } from './fair-order.ts';
 
 /** How many tasks of a type may be QUEUED and unclaimed: what its workers claim in `ms`, but at least `min` and at most `max`. */
 export interface WindowLimits {
@@ -14,13 +15,28 @@ const RATE_MEMORY_MS = 2_000;
 export const lineKey = (type: string, version: number): string =>
   version === FIRST_VERSION ? type : `${type}@${version}`;
 
+/** What all versions of a type share. */
+export class TypeTerms extends Allowance {
+  readonly type: string;
+  readonly lines: TypeLine[] = [];
+  /** Tasks of one tenant and concurrency key that may hold a slot. */
+  keyLimit = 1;
+
+  constructor(type: string) {
+    super();
+    this.type = type;
+  }
+}
+
 /** Everything the core knows of one version of a task type: each has workers, and so a ready window, of its own. Counts come from the log, but for `intents`. */
 export class TypeLine {
-  readonly type: string;
+  readonly terms: TypeTerms;
   readonly version: number;
   /** Unique among the lines: `transcode`, `transcode@2`. */
   readonly key: string;
-  readonly order: Order;
+  readonly order = new FairOrder();
+  /** Tasks that wait for their turn, or for whatever holds them back. */
+  waiting = 0;
   /** QUEUED and not yet claimed. */
   ready = 0;
   /** Appends of QUEUED under way. */
@@ -31,29 +47,38 @@ export class TypeLine {
   claims = 0;
   /** Moving average, in claims a second. */
   claimRate = 0;
+  /** Count of all turns when it had its last. */
+  servedAt = 0;
   /** Whether the core has it on its list of lines to look at. */
   dirty = false;
   #window: number;
 
   constructor(
-    { type, version }: { readonly type: string; readonly version: number },
-    order: Order,
+    { terms, version }: { readonly terms: TypeTerms; readonly version: number },
     limits: WindowLimits,
   ) {
-    this.type = type;
+    this.terms = terms;
     this.version = version;
-    this.key = lineKey(type, version);
-    this.order = order;
+    this.key = lineKey(terms.type, version);
+    terms.lines.push(this);
     this.#window = limits.min;
+  }
+
+  get type(): string {
+    return this.terms.type;
   }
 
   get window(): number {
     return this.#window;
   }
 
-  /** How many more may be queued now. */
-  get room(): number {
-    return this.#window - this.ready - this.intents;
+  get windowOpen(): boolean {
+    return this.ready + this.intents < this.#window;
+  }
+
+  /** Whether one more may be queued now. */
+  get hasRoom(): boolean {
+    return this.terms.blocks === 0 && this.windowOpen;
   }
 
   /** Folds the claims of the last `elapsedMs` into the rate and sizes the window anew. */

@@ -5,6 +5,7 @@ import {
   LostReasonSchema,
   ScheduledSchema,
   TaskErrorSchema,
+  TaskKeySchema,
   VersionSchema,
 } from './events.ts';
 import type { Json } from './json.ts';
@@ -48,6 +49,8 @@ const ingest = z.strictObject({
   deadlineAt: instant.optional(),
   version: VersionSchema.optional(),
   schedule: ScheduledSchema.optional(),
+  orderingKey: TaskKeySchema.optional(),
+  concurrencyKey: TaskKeySchema.optional(),
 });
 const reject = z.strictObject({
   ...meta,

@@ -81,13 +81,15 @@ export function decide(state: TaskState | undefined, command: Command): Result<T
 
 function ingested(command: CommandOf<'ingest'>): EventOf<'INGESTED'> {
   const { payload, fingerprint, idempotencyKey, policy, runAt, deadlineAt, schedule } = command;
+  const { orderingKey, concurrencyKey } = command;
   const version = command.version === FIRST_VERSION ? undefined : command.version;
+  const keys = { orderingKey, concurrencyKey };
   return {
     ...first(command, command.priority),
     kind: 'INGESTED',
     data: {
       payload,
-      ...optional({ fingerprint, idempotencyKey, policy, runAt, deadlineAt, version, schedule }),
+      ...optional({ fingerprint, idempotencyKey, policy, runAt, deadlineAt, version, schedule, ...keys }),
     },
   };
 }

@@ -61,6 +61,9 @@ export type LostReason = z.infer<typeof LostReasonSchema>;
 
 /** Of a task type's contract: a worker is only given tasks of versions that it registered for. */
 export const VersionSchema = z.int().min(1).max(9_999);
+/** A key that tasks of one tenant and type share, to run one after the other or few at a time. */
+export const TaskKeySchema = z.string().min(1).max(200);
+const keys = { orderingKey: TaskKeySchema.optional(), concurrencyKey: TaskKeySchema.optional() };
 
 /** What the next step needs to know of a task, so that a worker can decide from the QUEUED event alone. */
 export const FactsSchema = z.strictObject({
@@ -73,7 +76,11 @@ export const FactsSchema = z.strictObject({
   lost: z.int().min(0),
   /** What a worker must know to run it; absent for version 1. */
   version: VersionSchema.optional(),
+  ...keys,
+  /** Sequence of the event that began the round: the place among the tasks of the ordering key. With an ordering key only. */
+  orderSeq: z.int().min(1).optional(),
 });
+export type Keys = Pick<Facts, 'orderingKey' | 'concurrencyKey' | 'orderSeq'>;
 export type Facts = z.infer<typeof FactsSchema>;
 
 /** The next step after an attempt went wrong: a retry after a delay, or the end. */
@@ -107,6 +114,7 @@ const data = {
     /** Hash of type and payload, to tell a repeat from a conflict. */
     fingerprint: z.string().optional(),
     idempotencyKey: z.string().optional(),
+    ...keys,
     policy: PolicyOverrideSchema.optional(),
     runAt: instant.optional(),
     deadlineAt: instant.optional(),

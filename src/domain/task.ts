@@ -207,6 +207,7 @@ function begin(recorded: Recorded): TaskState {
   switch (event.kind) {
     case 'INGESTED': {
       const { payload, fingerprint, policy, runAt, deadlineAt, version } = event.data;
+      const { orderingKey, concurrencyKey } = event.data;
       const facts: Facts = {
         submittedAt: event.at,
         attemptsBefore: 0,
@@ -214,6 +215,8 @@ function begin(recorded: Recorded): TaskState {
         ...(policy === undefined ? {} : { policy }),
         ...(deadlineAt === undefined ? {} : { deadlineAt }),
         ...(version === undefined ? {} : { version }),
+        ...(orderingKey === undefined ? {} : { orderingKey, orderSeq: seq }),
+        ...(concurrencyKey === undefined ? {} : { concurrencyKey }),
       };
       const ingested = draftOf(recorded, 'INGESTED', facts);
       ingested.fingerprint = fingerprint;
@@ -307,7 +310,13 @@ function replayed(moved: TaskState, { event, seq }: Recorded<EventOf<'REPLAYED'>
     ...(payload === undefined ? {} : { payload, payloadSeq: seq }),
     status: 'REPLAYED',
     // A deadline belongs to the submission: a replay is a new wish and starts without one.
-    facts: { ...kept, ...(policy === undefined ? {} : { policy }), attemptsBefore: moved.attempt, lost: 0 },
+    facts: {
+      ...kept,
+      ...(policy === undefined ? {} : { policy }),
+      ...(kept.orderingKey === undefined ? {} : { orderSeq: seq }),
+      attemptsBefore: moved.attempt,
+      lost: 0,
+    },
     holder: undefined,
     dueAt: undefined,
     next: undefined,

@@ -70,7 +70,7 @@ function lives({ core, tasks, backlog }: { core: DispatchCore; tasks: number; ba
   const startedAt = performance.now();
   for (const batch of batches) {
     for (const event of batch) core.observe(event);
-    core.decide(decisions);
+    core.decide(decisions, 1_700_000_000_000 + seq);
     decisions.length = 0;
   }
   return (tasks * 5 * 1_000) / (performance.now() - startedAt);

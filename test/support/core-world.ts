@@ -30,7 +30,7 @@ export function coreWorld({ phase = 'leading', ...over }: Partial<CoreSettings> 
   };
   const decisions = (): Decision[] => {
     const made: Decision[] = [];
-    core.decide(made);
+    core.decide(made, log.now);
     return made;
   };
   /** Appends an intent as the performer does; the core does not see the event before `given` shows it. */

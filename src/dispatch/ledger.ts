@@ -1,0 +1,201 @@
+import { holdsAt, type Pause, type PauseScope } from '../registry/controls.ts';
+import type { Limits } from '../registry/limits.ts';
+import type { Tenant as TenantSettings } from '../registry/tenants.ts';
+import type { TypeSettings } from '../registry/type-settings.ts';
+import { type Allowance, Block } from './allowance.ts';
+import { KeyHeap } from './key-heap.ts';
+import type { LiveTask } from './live-task.ts';
+import { Share, Tenant } from './share.ts';
+import { TokenBucket } from './token-bucket.ts';
+import { type TypeLine, TypeTerms } from './type-line.ts';
+
+export interface LedgerParts {
+  /** The line may have something to give. */
+  touch(line: TypeLine): void;
+}
+
+/**
+ * Who may have how much: keeps the slots and tokens of every type, tenant and share, by the settings and pauses that
+ * were last heard of. Counts follow the log, so they are right also for a leader that has just taken over.
+ *
+ * Invariant: an allowance's `blocks` change only in `#judge` and `#set`, and whatever becomes free is put back at once.
+ */
+export class Ledger {
+  readonly #parts: LedgerParts;
+  readonly #tenants = new Map<string, Tenant>();
+  readonly #types = new Map<string, TypeTerms>();
+  readonly #wakes = new KeyHeap<Allowance>();
+
+  constructor(parts: LedgerParts) {
+    this.#parts = parts;
+  }
+
+  get watched(): Tenant[] {
+    return [...this.#tenants.values()].filter((tenant) => tenant.watched);
+  }
+
+  share(tenantName: string, type: string): Share {
+    const tenant = this.#tenant(tenantName);
+    let share = tenant.shares.get(type);
+    if (share === undefined) {
+      const terms = this.type(type);
+      share = new Share(tenant, terms);
+      tenant.shares.set(terms.type, share);
+    }
+    return share;
+  }
+
+  type(name: string): TypeTerms {
+    let terms = this.#types.get(name);
+    if (terms === undefined) {
+      terms = new TypeTerms(name);
+      this.#types.set(name, terms);
+    }
+    return terms;
+  }
+
+  /** The task takes a slot, and a token unless that was long ago. */
+  take(task: LiveTask, { at, token }: { readonly at: number; readonly token: boolean }): void {
+    if (task.holds) return;
+    task.holds = true;
+    const { share } = task;
+    this.#take(share.type, at, false);
+    this.#take(share.tenant, at, token);
+    this.#take(share, at, token);
+    if (task.keyed) share.gates.took(task);
+  }
+
+  /** The task gives its slot back, if it has one. */
+  release(task: LiveTask): void {
+    if (!task.holds) return;
+    task.holds = false;
+    const { share } = task;
+    if (task.keyed) share.gates.released(task);
+    this.#release(share);
+    this.#release(share.tenant);
+    this.#release(share.type);
+    if (task.keyed) this.touch(share.type);
+  }
+
+  putTenant(name: string, settings: TenantSettings | undefined, now: number): void {
+    const tenant = this.#tenant(name);
+    tenant.weight = settings?.weight ?? 1;
+    tenant.watched = settings?.maxBacklog !== undefined;
+    this.#limit(tenant, settings?.limits, now);
+    for (const type of new Set([...tenant.shares.keys(), ...Object.keys(settings?.types ?? {})])) {
+      const share = this.share(name, type);
+      const of = settings?.types?.[type];
+      share.ownWeight = of?.weight;
+      this.#limit(share, of, now);
+    }
+  }
+
+  putType(type: string, settings: TypeSettings | undefined, now: number): void {
+    const terms = this.type(type);
+    terms.keyLimit = settings?.concurrencyKeyLimit ?? 1;
+    this.#limit(terms, { concurrency: settings?.concurrency }, now);
+    for (const tenant of this.#tenants.values()) tenant.shares.get(type)?.gates.limitChanged();
+    this.touch(terms);
+  }
+
+  putPause({ tenant, type }: PauseScope, pause: Pause | undefined, now: number): void {
+    const paused = this.#find(tenant, type);
+    if (paused === undefined) return;
+    paused.pause = pause === undefined ? undefined : { tenant, type, ...pause };
+    this.#judge(paused, now);
+  }
+
+  /** When `advance` next has something to do (ms since 1970); Infinity when never. */
+  nextWakeAt(): number {
+    return this.#wakes.topKey();
+  }
+
+  /** Ends pauses and blocks whose time has come. */
+  advance(now: number): void {
+    while (this.#wakes.topKey() <= now) {
+      const at = this.#wakes.topKey();
+      const woken = this.#wakes.pop();
+      if (woken === undefined || woken.wakeAt !== at) continue;
+      woken.wakeAt = Number.POSITIVE_INFINITY;
+      this.#judge(woken, now);
+    }
+  }
+
+  /** The type may have something to give. */
+  touch({ lines }: TypeTerms): void {
+    for (const line of lines) this.#parts.touch(line);
+  }
+
+  #tenant(name: string): Tenant {
+    let tenant = this.#tenants.get(name);
+    if (tenant === undefined) {
+      tenant = new Tenant(name);
+      this.#tenants.set(name, tenant);
+    }
+    return tenant;
+  }
+
+  #find(tenant: string | undefined, type: string | undefined): Allowance | undefined {
+    if (tenant === undefined) return type === undefined ? undefined : this.type(type);
+    return type === undefined ? this.#tenant(tenant) : this.share(tenant, type);
+  }
+
+  #limit(of: Allowance, limits: Limits | undefined, now: number): void {
+    of.limit = limits?.concurrency ?? Number.POSITIVE_INFINITY;
+    const ratePerSecond = limits?.ratePerSecond;
+    if (ratePerSecond === undefined) of.bucket = undefined;
+    else {
+      const rate = { ratePerSecond, burst: limits?.burst ?? Math.max(1, Math.floor(ratePerSecond)) };
+      if (of.bucket === undefined) of.bucket = new TokenBucket(rate, now);
+      else of.bucket.change(rate);
+    }
+    this.#judge(of, now);
+  }
+
+  #take(of: Allowance, at: number, token: boolean): void {
+    of.taken += 1;
+    if (!of.bounded) return;
+    if (token) of.bucket?.take(at);
+    this.#judge(of, at);
+  }
+
+  #release(of: Allowance): void {
+    of.taken -= 1;
+    if ((of.blocks & Block.concurrency) !== 0 && of.taken < of.limit)
+      this.#set(of, of.blocks & ~Block.concurrency);
+  }
+
+  #judge(of: Allowance, now: number): void {
+    let blocks = of.taken >= of.limit ? Block.concurrency : 0;
+    if (of.pause !== undefined && holdsAt(of.pause, now)) {
+      blocks |= Block.paused;
+      if (of.pause.until !== undefined) this.#wake(of, Date.parse(of.pause.until));
+    }
+    const tokenAt = of.bucket?.readyAt(now) ?? 0;
+    if (tokenAt > now) {
+      blocks |= Block.rate;
+      this.#wake(of, tokenAt);
+    }
+    this.#set(of, blocks);
+  }
+
+  #set(of: Allowance, blocks: number): void {
+    const opens = of.blocks !== 0 && blocks === 0;
+    of.blocks = blocks;
+    if (!opens) return;
+    if (of instanceof TypeTerms) this.touch(of);
+    else if (of instanceof Share) this.#relist(of);
+    else if (of instanceof Tenant) for (const share of of.shares.values()) this.#relist(share);
+  }
+
+  #relist(share: Share): void {
+    share.relist();
+    this.touch(share.type);
+  }
+
+  #wake(of: Allowance, at: number): void {
+    if (at >= of.wakeAt) return;
+    of.wakeAt = at;
+    this.#wakes.push(at, of);
+  }
+}
