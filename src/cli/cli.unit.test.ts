@@ -305,6 +305,7 @@ describe('output at 80 columns', () => {
         task                     Submit tasks, look at them, cancel them
         dead                     Look into the dead-letter queues
         queue                    How many tasks there are
+        schedule                 Recurring tasks: one for each slot of a schedule
         type                     Settings of task types
         key                      API keys
         tenant                   Tenants (with an operator's key)
@@ -314,15 +315,6 @@ describe('output at 80 columns', () => {
         restore [options] <dir>  Make the streams of a backup, on servers without
                                  them, while nothing runs
         help [command]           display help for command
-
-        task               Submit tasks, look at them, cancel them
-        dead               Look into the dead-letter queues
-        queue              How many tasks there are
-        schedule           Recurring tasks: one for each slot of a schedule
-        type               Settings of task types
-        key                API keys
-        tenant             Tenants (with an operator's key)
-        help [command]     display help for command
 
       Exit codes: 0 done, 1 the awaited task did not complete, 2 usage,
       3 refused by the server, 4 the server cannot be reached.
