@@ -427,6 +427,18 @@ export const catalogue = {
     'Stream {stream} could not be transferred: {reason}',
     'Try again; if it persists, see the log of nats-server.',
   ),
+  point_not_kept: entry(
+    404,
+    false,
+    'Nothing is kept of that point in time',
+    'Ask for a later one; TASKLEDGER_AUDIT_DAYS says how long the audit is kept.',
+  ),
+  point_too_far: entry(
+    422,
+    false,
+    '{events} events have happened since; counters are taken back by {limit} at most',
+    'Build the read models as of that point: taskledger projection rebuild --until POINT --into SCHEMA.',
+  ),
   append_conflict: entry(
     409,
     true,

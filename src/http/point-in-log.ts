@@ -21,3 +21,8 @@ export function pointOf(field: string, value: string | number): PointInLog {
     throw new TaskledgerError('run_at_invalid', { field, value: JSON.stringify(value).slice(0, 80) });
   return { at };
 }
+
+/** Of reads that can be asked about the past. */
+export const atParameter = {
+  at: pointParameter.optional().describe(`As of then. ${POINT_DESCRIPTION}`),
+};

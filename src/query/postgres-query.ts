@@ -3,6 +3,7 @@ import type pg from 'pg';
 import { isTaskId } from '../domain/names.ts';
 import type { Logger } from '../observe/log.ts';
 import type { Service } from '../platform/service.ts';
+import { AsOf } from './as-of.ts';
 import { type CursorKind, cursorAt, seqOfCursor } from './cursor.ts';
 import { Database } from './database.ts';
 import {
@@ -30,6 +31,7 @@ export interface QueryParts {
 /** Answers from the read models. Starts without Postgres, and answers as soon as it is there. */
 export function createQuery({ pool, nc, names, logger }: QueryParts): Query & Service {
   const database = new Database(pool, logger.child({ part: 'query' }));
+  const asOf = new AsOf(database);
   const reflected = new Reflected({ nc, subjects: names, database });
 
   /** The position is taken before the rows are read, so they reflect at least that. */
@@ -48,6 +50,8 @@ export function createQuery({ pool, nc, names, logger }: QueryParts): Query & Se
         const [row] = await database.rows<TaskRow>(taskById(taskId, tenant));
         return row === undefined ? undefined : taskView(row);
       }),
+    taskAt: (tenant, taskId, point) => asOf.task(tenant, taskId, point),
+    queuesAt: (filter, point) => asOf.queues(filter, point),
     async tasks(filter, { limit, cursor }) {
       const before = seqOfCursor('t', cursor);
       return answer('tasks', async () => {

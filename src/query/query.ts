@@ -1,5 +1,6 @@
 import type { Actor, DeadLetterReason, EventKind, Status, TaskError } from '../domain/events.ts';
 import type { Json } from '../domain/json.ts';
+import type { PointInTime } from './as-of.ts';
 import type { LetterFilter, LetterGroupView, LetterMemory, LetterView } from './dead-letters.ts';
 
 /** Instants are ISO 8601 strings in UTC. `null` means "not (yet)". */
@@ -91,6 +92,12 @@ export interface Paged<T> {
 /** Reads from the read models. Every method throws `read_model_unavailable` when Postgres cannot be reached. */
 export interface Query {
   task(tenant: string | undefined, taskId: string): Promise<Answer<TaskView | undefined>>;
+  /** As it was then. Throws `point_not_kept`. */
+  taskAt(
+    tenant: string | undefined,
+    taskId: string,
+    point: PointInTime,
+  ): Promise<Answer<TaskView | undefined>>;
   /** Newest first. Throws `cursor_invalid`. */
   tasks(filter: TaskFilter, page: Page): Promise<Answer<Paged<TaskView>>>;
   /** How many tasks match, but no more than `atMost`. */
@@ -101,6 +108,11 @@ export interface Query {
     readonly tenant?: string | undefined;
     readonly type?: string | undefined;
   }): Promise<Answer<readonly QueueView[]>>;
+  /** As they were then. Throws `point_not_kept`, `point_too_far`. */
+  queuesAt(
+    filter: { readonly tenant?: string | undefined; readonly type?: string | undefined },
+    point: PointInTime,
+  ): Promise<Answer<readonly QueueView[]>>;
   /** Newest death first. Throws `cursor_invalid`. */
   deadLetters(filter: LetterFilter, page: Page): Promise<Answer<Paged<LetterView>>>;
   deadLetter(tenant: string | undefined, taskId: string): Promise<Answer<LetterView | undefined>>;

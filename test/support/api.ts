@@ -185,6 +185,8 @@ const absentDesk: ProjectionDesk = {
 /** Read models that are not there: for suites that only submit. */
 export const absentQuery: Query = {
   task: async () => ({ position: 0, value: undefined }),
+  taskAt: async () => ({ position: 0, value: undefined }),
+  queuesAt: async () => ({ position: 0, value: [] }),
   tasks: async () => ({ position: 0, value: { items: [], nextCursor: null } }),
   countTasks: async () => ({ position: 0, value: 0 }),
   taskEvents: async () => ({ position: 0, value: { items: [], nextCursor: null } }),

@@ -6,6 +6,7 @@ import type { QueueView } from '../../query/query.ts';
 import { readableTenant } from '../auth.ts';
 import type { HttpParts } from '../parts.ts';
 import { pausesInSight, pausesOf, pauseView } from '../pauses.ts';
+import { atParameter, pointOf } from '../point-in-log.ts';
 import { read, waitParameter } from '../reading.ts';
 import { addRoute } from '../route.ts';
 import { QueueListSchema } from '../schemas.ts';
@@ -33,6 +34,7 @@ export function queueRoutes(
       tenant: NameSchema.optional().describe("For operators' keys"),
       type: NameSchema.optional(),
       ...waitParameter,
+      ...atParameter,
     }),
     responses: { 200: QueueListSchema },
     errors: [
@@ -41,11 +43,18 @@ export function queueRoutes(
       'tenant_unknown',
       'read_model_unavailable',
       'position_not_reached',
+      'point_not_kept',
+      'point_too_far',
+      'run_at_invalid',
     ],
-    async handler({ identity, query: { tenant, type, wait }, reply }) {
+    async handler({ identity, query: { tenant, type, wait, at }, reply }) {
       const of = readableTenant(identity, tenant, registry.tenants);
-      const { position, value } = await read(query, reply, wait, () => query.queues({ tenant: of, type }));
       const pauses = pausesInSight(registry, of, clock.now());
+      const { position, value } = await read(query, reply, wait, () =>
+        at === undefined
+          ? query.queues({ tenant: of, type })
+          : query.queuesAt({ tenant: of, type }, pointOf('at', at)),
+      );
       const queues = aggregate(value).map((queue) => ({
         ...queue,
         pauses: pausesOf(pauses, queue).map(pauseView),

@@ -7,6 +7,7 @@ import { readableTenant } from '../auth.ts';
 import { checkStorable } from '../body-text.ts';
 import { instantOf, instantParameter } from '../instants.ts';
 import type { HttpParts } from '../parts.ts';
+import { atParameter, pointOf } from '../point-in-log.ts';
 import { pageParameters, read, waitParameter } from '../reading.ts';
 import { addRoute } from '../route.ts';
 import { EventListSchema, TaskAnswerSchema, TaskListSchema } from '../schemas.ts';
@@ -28,12 +29,14 @@ export function taskRoutes(app: FastifyInstance, { query, registry }: HttpParts)
     tag: 'tasks',
     summary: 'Read a task',
     params: TaskParams,
-    query: z.strictObject({ ...tenantParameter, ...waitParameter }),
+    query: z.strictObject({ ...tenantParameter, ...waitParameter, ...atParameter }),
     responses: { 200: TaskAnswerSchema },
-    errors: [...READ_ERRORS, 'task_not_found'],
-    async handler({ identity, params: { id }, query: { tenant, wait }, reply }) {
+    errors: [...READ_ERRORS, 'task_not_found', 'point_not_kept', 'run_at_invalid'],
+    async handler({ identity, params: { id }, query: { tenant, wait, at }, reply }) {
       const of = readableTenant(identity, tenant, registry.tenants);
-      const { position, value } = await read(query, reply, wait, () => query.task(of, id));
+      const { position, value } = await read(query, reply, wait, () =>
+        at === undefined ? query.task(of, id) : query.taskAt(of, id, pointOf('at', at)),
+      );
       if (value === undefined) throw new TaskledgerError('task_not_found', { taskId: id });
       return { position, task: value };
     },
