@@ -19,7 +19,7 @@ import {
 import { testNamespace } from '../support/servers.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 
-const MODELS = ['audit', 'queues', 'tasks'];
+const MODELS = ['audit', 'dead_letters', 'queues', 'tasks'];
 const KEEP = { auditDays: 3_650 };
 const closers: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
