@@ -240,6 +240,9 @@ describe('planted in the log', () => {
     const data = { error: { name: 'Error', message: 'x' }, next: { retryInMs: 3 } };
     expect(rulesOf(found(([, b]) => change(b, 4, { data })))).toEqual(['attempts']);
   });
+  test('poison after fewer lost attempts than the policy bears', () => {
+    expect(rulesOf(found(([, , c]) => change(c, 10, { data: { reason: 'poison' } })))).toEqual(['attempts']);
+  });
   test('a death for want of retries that were left', () => {
     const policy = { maxRetries: 5 };
     const violations = found(([, , c]) => {

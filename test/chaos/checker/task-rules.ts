@@ -92,7 +92,7 @@ function whyNotTheHolder(state: TaskState | undefined, { event }: Recorded): str
 }
 
 function whyAgainstPolicy(state: TaskState, { event, storedAt }: Recorded): string | undefined {
-  const { maxRetries, backoffFloorMs, backoffCapMs } = policyOf(state);
+  const { maxRetries, maxLost, backoffFloorMs, backoffCapMs } = policyOf(state);
   const attempts = attemptsInRound(state);
   switch (event.kind) {
     case 'CLAIMED':
@@ -115,9 +115,11 @@ function whyAgainstPolicy(state: TaskState, { event, storedAt }: Recorded): stri
         : undefined;
     }
     case 'DEAD_LETTER':
-      return event.data.reason === 'retries' && attempts <= maxRetries
-        ? `dead for want of retries after ${attempts} attempts of ${maxRetries + 1}`
-        : undefined;
+      if (event.data.reason === 'retries' && attempts <= maxRetries)
+        return `dead for want of retries after ${attempts} attempts of ${maxRetries + 1}`;
+      if (event.data.reason === 'poison' && state.facts.lost <= maxLost)
+        return `poison after ${state.facts.lost} lost attempts, but the policy bears ${maxLost}`;
+      return undefined;
     default:
       return undefined;
   }

@@ -120,7 +120,8 @@ export async function openStand(options: {
       await add('api', n, [MAIN, 'api'], { TASKLEDGER_HTTP_PORT: String(port) });
       apis.push(`http://127.0.0.1:${(await link(`clients~api-${n}`, [port])).ports[0]}`);
     }
-    for (let n = 1; n <= size.workers; n++) await add('worker', n, [WORKER, `worker-${n}`, '8']);
+    for (let n = 1; n <= size.workers; n++)
+      await add('worker', n, [WORKER, `worker-${n}`, '8'], { TASKLEDGER_SPOOL_DIR: join(dir, 'spool') });
     const clientNatsUrl = await natsVia('clients');
     const leaders = [names.streams.tasks, names.streams.timers, names.streams.history];
     const consumers = Object.keys(TYPES).map((type) => `${names.streams.tasks}.${names.workConsumer(type)}`);
