@@ -15,7 +15,7 @@ export interface AskOptions {
   readonly tenant: string;
   readonly tenantKey: string;
   /** A tenant that may run only so many tasks at once. */
-  readonly limited: { readonly tenant: string; readonly max: number } | undefined;
+  readonly limited: { readonly tenant: string; readonly max: number };
   readonly seconds: number;
 }
 
@@ -26,7 +26,7 @@ const LEAD_MS = 6_000;
 const NOT_THERE = 404;
 const NOT_KNOWN = 400;
 
-/** Sets a concurrency limit and a schedule. A product that does not know one of them (yet) is left without it. */
+/** Sets a concurrency limit and a schedule. A product that does not know one of them is left without it. */
 export async function askForFeatures(options: AskOptions): Promise<Asked> {
   const { api, operatorKey, tenant, tenantKey, limited, seconds } = options;
   const put = async (path: string, key: string, body: object): Promise<boolean> => {
@@ -39,9 +39,9 @@ export async function askForFeatures(options: AskOptions): Promise<Asked> {
     if (response.status === NOT_THERE || response.status === NOT_KNOWN) return false;
     throw new Error(`PUT ${path} answered ${response.status}: ${await response.text()}`);
   };
-  const isLimited =
-    limited !== undefined &&
-    (await put(`/v1/tenants/${limited.tenant}`, operatorKey, { limits: { concurrency: limited.max } }));
+  const isLimited = await put(`/v1/tenants/${limited.tenant}`, operatorKey, {
+    limits: { concurrency: limited.max },
+  });
   const from = Math.ceil((Date.now() + LEAD_MS) / EVERY_MS) * EVERY_MS;
   const slots = Math.max(1, Math.floor((seconds * 1_000 - LEAD_MS) / EVERY_MS));
   const expected = Array.from({ length: slots }, (_, n) => from + n * EVERY_MS);

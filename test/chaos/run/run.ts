@@ -35,8 +35,6 @@ const CATCH_UP_MS = 60_000;
 const POLL_MS = 200;
 /** Attempts of one tenant at once: few enough to be reached, enough for its share of the load. */
 const LIMIT = 4;
-/** Whether the dispatcher keeps the limits that the registry takes. */
-const LIMITS_ARE_KEPT = false;
 
 /** One run: a stand, a load, a nemesis, and at the end the checker's verdict. Everything is stopped when it resolves. */
 export async function runChaos(options: RunOptions): Promise<Report> {
@@ -79,7 +77,7 @@ async function hurtAndObserve(
     operatorKey: stand.operatorKey,
     tenant: scheduled,
     tenantKey: stand.keys.get(scheduled) ?? '',
-    limited: LIMITS_ARE_KEPT ? { tenant: limited, max: LIMIT } : undefined,
+    limited: { tenant: limited, max: LIMIT },
     seconds,
   });
   const doors = await openDoors({ apis: stand.apis, keys: stand.keys, nc, names: stand.names });
