@@ -33,7 +33,15 @@ export function operationView(operation: Operation, outcomes: readonly string[])
   const zeros = Object.fromEntries([...outcomes, 'failed'].map((name) => [name, 0]));
   const { expected } = operation;
   return {
-    ...{ id, tenant, input, actor, createdAt, updatedAt, ratePerSecond, state, changedBy },
+    id,
+    tenant,
+    input,
+    actor,
+    createdAt,
+    updatedAt,
+    ratePerSecond,
+    state,
+    changedBy,
     progress: { expected, matched: progress.matched, ...zeros, ...progress.outcomes },
     failures: progress.failures,
   };
