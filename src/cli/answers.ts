@@ -13,6 +13,8 @@ export interface Submission {
   readonly runAt?: string | number | undefined;
   readonly delayMs?: number | undefined;
   readonly deadlineAt?: string | number | undefined;
+  readonly orderingKey?: string | undefined;
+  readonly concurrencyKey?: string | undefined;
   readonly policy?: PolicyOverride | undefined;
   /** For operators' keys. */
   readonly tenant?: string | undefined;

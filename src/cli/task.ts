@@ -19,6 +19,8 @@ interface SubmitOptions {
   readonly priority?: number;
   readonly runAt?: string | number;
   readonly deadlineAt?: string | number;
+  readonly orderingKey?: string;
+  readonly concurrencyKey?: string;
   readonly maxRetries?: number;
   readonly timeout?: number;
   readonly wait?: boolean;
@@ -37,6 +39,8 @@ export function addTaskCommands(program: Command, terminal: Terminal, run: Run):
     .option('--priority <n>', '1 is served first, 4 last', wholeNumber)
     .option('--run-at <when>', 'not before this instant (ISO 8601), or this long from now (+5m)', whenText)
     .option('--deadline-at <when>', 'to the dead-letter queue unless it has ended by then', whenText)
+    .option('--ordering-key <key>', 'one at a time with other tasks of the key, in the order of submission')
+    .option('--concurrency-key <key>', 'few at a time with other tasks of the key')
     .option('--max-retries <n>', 'retries after the first attempt', wholeNumber)
     .option('--timeout <duration>', 'limit of one attempt', durationMs)
     .option('--wait', 'wait for the end; exit code 1 unless COMPLETED')
@@ -142,7 +146,7 @@ function submissionOf(
   options: SubmitOptions,
   tenant: string | undefined,
 ): Submission {
-  const { maxRetries, timeout, id, priority, runAt, deadlineAt } = options;
+  const { maxRetries, timeout, id, priority, runAt, deadlineAt, orderingKey, concurrencyKey } = options;
   const policy = {
     ...(maxRetries === undefined ? {} : { maxRetries }),
     ...(timeout === undefined ? {} : { timeoutMs: timeout }),
@@ -154,6 +158,8 @@ function submissionOf(
     priority,
     runAt,
     deadlineAt,
+    orderingKey,
+    concurrencyKey,
     tenant,
     ...(Object.keys(policy).length === 0 ? {} : { policy }),
   };

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { FIRST_VERSION, VersionSchema } from '../domain/events.ts';
+import { FIRST_VERSION, TaskKeySchema, VersionSchema } from '../domain/events.ts';
 import type { Json } from '../domain/json.ts';
 import { NameSchema, type Priority, PrioritySchema } from '../domain/names.ts';
 import { type PolicyOverride, PolicyOverrideSchema } from '../domain/policy.ts';
@@ -31,6 +31,12 @@ export const TaskInputSchema = z.strictObject({
   version: VersionSchema.optional().describe(
     'What a worker must know to run it: only workers registered for this version of the type are given it; 1 by default',
   ),
+  orderingKey: TaskKeySchema.optional().describe(
+    'Tasks of one tenant, type and key run one at a time, in the order of submission; retries hold the key',
+  ),
+  concurrencyKey: TaskKeySchema.optional().describe(
+    "As many tasks of one tenant, type and key run at a time as the type's concurrencyKeyLimit says: 1 by default",
+  ),
   tenant: NameSchema.optional().describe("For operators' keys: the tenant to submit for"),
 });
 export type TaskInput = z.input<typeof TaskInputSchema>;
@@ -47,6 +53,8 @@ export interface Submission {
   readonly deadlineAt: number | undefined;
   /** Undefined for version 1. */
   readonly version: number | undefined;
+  readonly orderingKey: string | undefined;
+  readonly concurrencyKey: string | undefined;
   /** The submitter's key when the task id was derived from it; a UUID key is the id. */
   readonly idempotencyKey: string | undefined;
   /** Set when the submitter gave a key: only then a repeat is to be expected. */
@@ -86,7 +94,7 @@ export function parseSubmission(input: unknown, context: SubmissionContext): Par
   const times = parseTimes(raw, context.now);
   issues.push(...times.issues);
   if (!envelope.success || issues.length > 0) return { ok: false, issues };
-  const { type, payload, priority, policy, version } = envelope.data;
+  const { type, payload, priority, policy, version, orderingKey, concurrencyKey } = envelope.data;
   const { tenant, fallbackId, now } = context;
   const taskId = key.key === undefined ? (fallbackId ?? newTaskId(now)) : taskIdOfKey(tenant, key.key);
   return {
@@ -100,6 +108,8 @@ export function parseSubmission(input: unknown, context: SubmissionContext): Par
       runAt: times.runAt,
       deadlineAt: times.deadlineAt,
       version: version === FIRST_VERSION ? undefined : version,
+      orderingKey,
+      concurrencyKey,
       idempotencyKey: taskId === key.key?.toLowerCase() ? undefined : key.key,
       fingerprint: key.key === undefined ? undefined : fingerprintOf(type, payload),
     },
@@ -147,7 +157,15 @@ function checkTenant({ tenant }: Readonly<Record<string, unknown>>, expected: st
 }
 
 /** The free texts outside the payload: they are stored as well. */
-function checkStrings({ policy }: Readonly<Record<string, unknown>>): Issue | undefined {
+function checkStrings({
+  policy,
+  orderingKey,
+  concurrencyKey,
+}: Readonly<Record<string, unknown>>): Issue | undefined {
+  for (const [field, key] of Object.entries({ orderingKey, concurrencyKey })) {
+    const unfit = typeof key === 'string' ? checkText(key, field) : undefined;
+    if (unfit !== undefined) return unfit;
+  }
   return policy === undefined ? undefined : checkJson(policy, 'policy', { maxBytes: 65_536, maxDepth: 8 });
 }
 

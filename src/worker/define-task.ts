@@ -16,6 +16,10 @@ export interface SubmissionOptions {
   readonly deadlineAt?: string | number;
   /** Only workers registered for this version of the type are given the task. Default: the definition's, else 1. */
   readonly version?: number;
+  /** Tasks of one tenant, type and key run one at a time, in the order of submission. */
+  readonly orderingKey?: string;
+  /** Tasks of one tenant, type and key run as many at a time as the type's `concurrencyKeyLimit` says: 1 by default. */
+  readonly concurrencyKey?: string;
   readonly policy?: PolicyOverride;
 }
 
