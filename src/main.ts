@@ -4,12 +4,14 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { createProjector } from '../projections/engine/projector.ts';
+import { projectorReadings } from '../projections/engine/readings.ts';
 import { createProjectionDesk } from '../projections/engine/rebuild/desk.ts';
 import { createRebuilder } from '../projections/engine/rebuild/rebuilder.ts';
 import { projections } from '../projections/projections.ts';
 import { createDispatcher } from './dispatch/dispatcher.ts';
+import { dispatcherReadings } from './dispatch/readings.ts';
 import { TaskledgerError } from './domain/errors.ts';
-import { createHealth } from './http/health.ts';
+import { createHealth, type HealthCheck } from './http/health.ts';
 import { createHttpServer } from './http/server.ts';
 import { createBacklog } from './intake/backlog.ts';
 import { createGateway } from './intake/gateway.ts';
@@ -18,8 +20,11 @@ import { createUnserved } from './intake/unserved.ts';
 import { type OpenedLog, openLog } from './log/open.ts';
 import { ensureStreams } from './log/streams.ts';
 import { type Names, names as namesOf } from './log/subjects.ts';
+import { createFlowCheck, type FlowCheck } from './observe/flow-check.ts';
+import { createHealthListener } from './observe/health-listener.ts';
 import { createLogger, type Logger } from './observe/log.ts';
-import { createMetrics } from './observe/metrics.ts';
+import { createMetrics, readingsText } from './observe/metrics.ts';
+import type { Reading } from './observe/signals.ts';
 import { cancelTasks } from './operations/cancel-tasks.ts';
 import { openOperations } from './operations/operations.ts';
 import { createOperationRunner } from './operations/runner.ts';
@@ -45,6 +50,12 @@ interface Parts {
   readonly names: Names;
   readonly log: OpenedLog;
   readonly logger: Logger;
+  readonly flow: FlowCheck;
+  /** What the roles of this process tell of themselves; each adds its own. */
+  readonly told: {
+    readonly readings: (() => readonly Reading[])[];
+    readonly checks: Record<string, () => HealthCheck>;
+  };
 }
 
 /**
@@ -59,7 +70,9 @@ export async function runRoles(roles: readonly Role[], config: Config): Promise<
     const names = namesOf(config.prefix);
     await ensureStreams({ nc, names, config, logger });
     const log = await openLog({ nc, names, config, logger });
-    const parts: Parts = { config, nc, names, log, logger };
+    const flow = createFlowCheck({ nc, backlog: names.backlog, workers: names.buckets.workers });
+    const told = { readings: [], checks: {} };
+    const parts: Parts = { config, nc, names, log, logger, flow, told };
     const make: Record<Role, (parts: Parts) => Promise<Service> | Service> = {
       projector: projectorRole,
       dispatcher: dispatcherRole,
@@ -67,7 +80,12 @@ export async function runRoles(roles: readonly Role[], config: Config): Promise<
     };
     const services: Service[] = [];
     for (const role of ROLES) if (roles.includes(role)) services.push(await make[role](parts));
-    const group = serviceGroup('taskledger', [connectionOf(parts), ...services]);
+    const group = serviceGroup('taskledger', [
+      connectionOf(parts),
+      flow,
+      ...healthListenerOf(parts),
+      ...services,
+    ]);
     await group.start();
     logger.info({ roles, pid: process.pid }, 'started');
     return group;
@@ -87,8 +105,27 @@ const connectionOf = ({ nc, log }: Parts): Service => ({
   },
 });
 
-async function apiRole({ config, nc, names, log, logger }: Parts): Promise<Service> {
-  const metrics = createMetrics();
+/** Ready when everything is well that this process looks after. */
+function healthListenerOf({ config, nc, names, logger, flow, told }: Parts): Service[] {
+  if (config.healthPort === undefined) return [];
+  const health = createHealth({ nc, names, flow });
+  const listener = createHealthListener({
+    host: config.httpHost,
+    port: config.healthPort,
+    async check() {
+      const report = await health.check();
+      const own = Object.entries(told.checks).map(([name, check]) => [name, check()] as const);
+      const checks: Record<string, HealthCheck> = { ...report.checks, ...Object.fromEntries(own) };
+      return { ...report, ready: Object.values(checks).every(({ ok }) => ok), checks };
+    },
+    metrics: () => readingsText(told.readings.flatMap((readings) => readings())),
+    logger,
+  });
+  return [listener];
+}
+
+async function apiRole({ config, nc, names, log, logger, flow, told }: Parts): Promise<Service> {
+  const metrics = createMetrics(() => told.readings.flatMap((readings) => readings()));
   const registry = openRegistry({ nc, names, logger });
   const schedules = openSchedules({ nc, names, logger });
   const clock = systemClock;
@@ -143,7 +180,7 @@ async function apiRole({ config, nc, names, log, logger }: Parts): Promise<Servi
     }),
     operations,
     log,
-    health: createHealth({ nc, names, query }),
+    health: createHealth({ nc, names, query, flow }),
     backlog,
     unserved,
     metrics,
@@ -183,15 +220,26 @@ const operatorKeyOf = (config: Config, { keys }: Registry, logger: Logger): Serv
 
 function dispatcherRole(parts: Parts): Service {
   const wired = { ...parts, clock: systemClock };
-  return serviceGroup('dispatcher', [createDispatcher(wired), createScheduler(wired)]);
+  const dispatcher = createDispatcher(wired);
+  parts.told.readings.push(() => dispatcherReadings(dispatcher.stats()));
+  parts.told.checks['dispatcher'] = () => ({
+    ok: true,
+    detail: dispatcher.isLeader() ? 'leads' : 'stands by',
+  });
+  return serviceGroup('dispatcher', [dispatcher, createScheduler(wired)]);
 }
 
-function projectorRole({ config, nc, names, logger }: Parts): Service {
+function projectorRole({ config, nc, names, logger, told }: Parts): Service {
   const pool = createPool(
     { ...config, databaseTimeoutMs: config.projectorTimeoutMs, databasePoolSize: 1 },
     'taskledger projector',
   );
   const projector = createProjector({ nc, names, config, pool, projections: projections(config), logger });
+  told.readings.push(() => projectorReadings(projector.stats()));
+  told.checks['projector'] = () => {
+    const { outage, lag } = projector.stats();
+    return { ok: outage === undefined, detail: outage ?? `${lag} events behind` };
+  };
   const longPool = createPool({ ...config, databaseTimeoutMs: LONG_WORK_MS }, 'taskledger rebuilder');
   const rebuilder = createRebuilder({
     nc,

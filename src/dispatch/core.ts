@@ -281,9 +281,16 @@ export class DispatchCore {
     return Object.fromEntries(this.#place.ledger.watched.map(({ name, backlog }) => [name, backlog]));
   }
 
+  flow(): Record<string, Pick<LineStats, 'ready' | 'claimed'>> {
+    const flow: Record<string, Pick<LineStats, 'ready' | 'claimed'>> = {};
+    for (const { key, ready, claimed } of this.#place.lines) flow[key] = { ready, claimed };
+    return flow;
+  }
+
   stats(): Record<string, LineStats> {
     const stats: Record<string, LineStats> = {};
-    for (const { key, waiting, delayed, ready, intents, running, window, claimRate } of this.#place.lines)
+    for (const line of this.#place.lines) {
+      const { key, waiting, delayed, ready, intents, running, window, claimed, claimRate } = line;
       stats[key] = {
         waiting,
         delayed,
@@ -291,8 +298,10 @@ export class DispatchCore {
         intents,
         running,
         window,
+        claimed,
         claimsPerSecond: Math.round(claimRate * 10) / 10,
       };
+    }
     return stats;
   }
 

@@ -48,5 +48,7 @@ export interface LineStats {
   readonly intents: number;
   readonly running: number;
   readonly window: number;
+  /** Claims seen, the replayed past included. */
+  readonly claimed: number;
   readonly claimsPerSecond: number;
 }

@@ -64,6 +64,8 @@ export interface BacklogNotice {
   readonly noWorkers: readonly Unserved[];
   /** The same by tenant over all types, for the tenants that have a `maxBacklog`. */
   readonly tenants: Readonly<Record<string, number>>;
+  /** By line: work that could be claimed, and the claims that this leader has seen. */
+  readonly flow: Readonly<Record<string, Pick<LineStats, 'ready' | 'claimed'>>>;
 }
 
 /** What is asked on `names.explain`, as JSON. */
@@ -428,6 +430,7 @@ class LogDispatcher implements Dispatcher {
       waiting: this.#core.waiting(),
       tenants: this.#core.waitingByTenant(),
       noWorkers: this.#unservedNow,
+      flow: this.#core.flow(),
     };
     this.#parts.nc.publish(this.#parts.names.backlog, JSON.stringify(notice));
   }

@@ -45,6 +45,8 @@ export class TypeLine {
   running = 0;
   /** Claims since the rate was last computed. */
   claims = 0;
+  /** Claims before those. */
+  #claimed = 0;
   /** Moving average, in claims a second. */
   claimRate = 0;
   /** Count of all turns when it had its last. */
@@ -72,6 +74,11 @@ export class TypeLine {
     return this.#window;
   }
 
+  /** All claims seen. */
+  get claimed(): number {
+    return this.#claimed + this.claims;
+  }
+
   get windowOpen(): boolean {
     return this.ready + this.intents < this.#window;
   }
@@ -85,6 +92,7 @@ export class TypeLine {
   measure(elapsedMs: number, limits: WindowLimits): void {
     const weight = 1 - Math.exp(-elapsedMs / RATE_MEMORY_MS);
     this.claimRate += weight * ((this.claims * 1_000) / elapsedMs - this.claimRate);
+    this.#claimed += this.claims;
     this.claims = 0;
     const wanted = Math.ceil((this.claimRate * limits.ms) / 1_000);
     this.#window = Math.max(limits.min, Math.min(limits.max, wanted));

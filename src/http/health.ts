@@ -1,6 +1,7 @@
 import { jetstreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/transport-node';
 import type { Names } from '../log/subjects.ts';
+import type { FlowCheck } from '../observe/flow-check.ts';
 import type { Query } from '../query/query.ts';
 
 export interface HealthCheck {
@@ -15,7 +16,9 @@ export interface HealthReport {
   readonly checks: {
     readonly nats: HealthCheck;
     readonly log: HealthCheck;
-    readonly readModels: HealthCheck;
+    readonly readModels?: HealthCheck;
+    /** Whether work that could be done is done; the API stays ready when it is not. */
+    readonly flow?: HealthCheck;
   };
   /** What an acknowledged event survives (DESIGN.md 6). Null while the log cannot be asked. */
   readonly durability: { readonly replicas: number; readonly meaning: string } | null;
@@ -30,7 +33,8 @@ export interface Health {
 interface HealthOptions {
   readonly nc: NatsConnection;
   readonly names: Names;
-  readonly query: Pick<Query, 'position'>;
+  readonly query?: Pick<Query, 'position'>;
+  readonly flow?: Pick<FlowCheck, 'troubles'>;
 }
 
 /** No answer of a probe is waited for longer. */
@@ -40,24 +44,29 @@ const PROBE_MS = 2_000;
  * Health of the API process. Postgres being down does not make it unready: submission and work go on, and taking the
  * process out of service would stop them.
  */
-export function createHealth({ nc, names, query }: HealthOptions): Health {
+export function createHealth({ nc, names, query, flow }: HealthOptions): Health {
   return {
     async check() {
-      const [nats, log, position] = await Promise.all([
+      const [nats, log, position, troubles] = await Promise.all([
         probe(() => nc.rtt()),
         probe(async () => {
           const jsm = await jetstreamManager(nc, { checkAPI: false });
           return jsm.streams.info(names.streams.tasks);
         }),
-        probe(() => query.position()),
+        query === undefined ? undefined : probe(() => query.position()),
+        flow === undefined ? undefined : probe(() => flow.troubles()),
       ]);
-      const lag = log.ok && position.ok ? Math.max(0, log.value.state.last_seq - position.value) : null;
+      const lag =
+        log.ok && position?.ok === true ? Math.max(0, log.value.state.last_seq - position.value) : null;
       return {
         ready: nats.ok && log.ok,
         checks: {
           nats: nats.ok ? { ok: true, detail: `round trip ${nats.value} ms` } : nats,
           log: log.ok ? { ok: true, detail: `last sequence ${log.value.state.last_seq}` } : log,
-          readModels: position.ok ? { ok: true, detail: `at sequence ${position.value}` } : position,
+          ...(position !== undefined && {
+            readModels: position.ok ? { ok: true, detail: `at sequence ${position.value}` } : position,
+          }),
+          ...(troubles !== undefined && { flow: troubles.ok ? flowCheckOf(troubles.value) : troubles }),
         },
         durability: log.ok ? durabilityOf(log.value.config.num_replicas) : null,
         lag,
@@ -65,6 +74,9 @@ export function createHealth({ nc, names, query }: HealthOptions): Health {
     },
   };
 }
+
+const flowCheckOf = (troubles: readonly string[]): HealthCheck =>
+  troubles.length === 0 ? { ok: true } : { ok: false, detail: troubles.join('; ') };
 
 function durabilityOf(replicas: number) {
   return {

@@ -1,6 +1,7 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { type Reading, type SignalName, signals } from './signals.ts';
 
-/** Every metric of the API process. Labels are bounded: routes are patterns, outcomes are catalogue codes; no tenant, no id. */
+/** The metrics of a process (signals.ts). The API counts as it goes; other parts are read when they are asked for. */
 export interface Metrics {
   /** The Prometheus text exposition. */
   text(): Promise<string>;
@@ -14,40 +15,17 @@ export interface Metrics {
 
 const LATENCY_BUCKETS_S = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
-export function createMetrics(): Metrics {
+/** `readings`: what other parts of the process have to tell. */
+export function createMetrics(readings: () => readonly Reading[] = () => []): Metrics {
   const registry = new Registry();
-  const registers = [registry];
-  const requests = new Counter({
-    name: 'taskledger_http_requests_total',
-    help: 'HTTP requests answered',
-    labelNames: ['method', 'route', 'status'],
-    registers,
-  });
-  const requestSeconds = new Histogram({
-    name: 'taskledger_http_request_duration_seconds',
-    help: 'Time from a request to its answer',
-    labelNames: ['route'],
-    buckets: LATENCY_BUCKETS_S,
-    registers,
-  });
-  const submissions = new Counter({
-    name: 'taskledger_submissions_total',
-    help: 'Submitted tasks by outcome: accepted, replayed, or the code of the error',
-    labelNames: ['via', 'outcome'],
-    registers,
-  });
-  const appendSeconds = new Histogram({
-    name: 'taskledger_submission_append_seconds',
-    help: 'Time to validate an accepted task and have the log confirm it',
-    buckets: LATENCY_BUCKETS_S,
-    registers,
-  });
+  const requests = new Counter({ ...settingsOf('httpRequests'), registers: [registry] });
+  const requestSeconds = histogram('httpSeconds', registry);
+  const submissions = new Counter({ ...settingsOf('submissions'), registers: [registry] });
+  const appendSeconds = histogram('submissionSeconds', registry);
   const watchUnserved: Metrics['watchUnserved'] = (unserved) => {
     const gauge = new Gauge({
-      name: 'taskledger_tasks_without_workers',
-      help: 'Waiting tasks of types and versions for which no worker is registered',
-      labelNames: ['type', 'version'],
-      registers,
+      ...settingsOf('unserved'),
+      registers: [registry],
       collect() {
         gauge.reset();
         for (const { type, version, waiting } of unserved()) gauge.set({ type, version }, waiting);
@@ -57,7 +35,7 @@ export function createMetrics(): Metrics {
   return {
     watchUnserved,
     contentType: registry.contentType,
-    text: () => registry.metrics(),
+    text: async () => (await registry.metrics()) + (await readingsText(readings())),
     request(method, route, status, ms) {
       requests.inc({ method, route, status });
       requestSeconds.observe({ route }, ms / 1_000);
@@ -68,3 +46,27 @@ export function createMetrics(): Metrics {
     },
   };
 }
+
+/** The exposition of readings alone. */
+export async function readingsText(readings: readonly Reading[]): Promise<string> {
+  const registry = new Registry();
+  const made = new Map<SignalName, Counter | Gauge>();
+  for (const { signal, labels = {}, value } of readings) {
+    let metric = made.get(signal);
+    if (metric === undefined) {
+      const Kind = signals[signal].kind === 'counter' ? Counter : Gauge;
+      metric = new Kind({ ...settingsOf(signal), registers: [registry] });
+      made.set(signal, metric);
+    }
+    metric.inc(labels, value);
+  }
+  return registry.metrics();
+}
+
+const settingsOf = (signal: SignalName) => {
+  const { name, meaning, labels } = signals[signal];
+  return { name, help: meaning, labelNames: [...labels] };
+};
+
+const histogram = (signal: SignalName, registry: Registry) =>
+  new Histogram({ ...settingsOf(signal), buckets: LATENCY_BUCKETS_S, registers: [registry] });

@@ -90,6 +90,12 @@ export const settings = {
 
   httpHost: setting('TASKLEDGER_HTTP_HOST', text, '127.0.0.1', 'Address the API listens on'),
   httpPort: setting('TASKLEDGER_HTTP_PORT', port, 8_080, 'Port the API listens on; 0 for any free one'),
+  healthPort: setting(
+    'TASKLEDGER_HEALTH_PORT',
+    port.optional(),
+    undefined,
+    'Port on which any process, workers too, serves health and metrics without a key; not set, none; 0 for any free one',
+  ),
   httpSubmitTimeoutMs: setting(
     'TASKLEDGER_HTTP_SUBMIT_TIMEOUT_MS',
     atLeast(100),

@@ -11,6 +11,7 @@ import { type Bench, handBack } from './bench.ts';
 import type { Delivery } from './delivery.ts';
 import { executeAttempt } from './execute-attempt.ts';
 import { Feed, recheck } from './feed.ts';
+import { createWorkerHealth } from './health.ts';
 import { newCounters, type WorkerStats } from './hooks.ts';
 import { identityOf } from './identity.ts';
 import { LeaseKeeper } from './lease-keeper.ts';
@@ -51,6 +52,7 @@ interface Running {
   readonly feed: Feed;
   readonly source: WorkSource;
   readonly spooling: Spooling;
+  readonly health: Service;
   readonly stopHearing: () => void;
 }
 
@@ -158,8 +160,17 @@ class TaskWorker implements Worker {
         linesOf(runnables).map((line) => this.#pull(nc, line)),
         this.#admission,
       );
+      const health = createWorkerHealth({
+        config,
+        nc,
+        stats: () => this.stats(),
+        problem: () => spooling.problem,
+        logger,
+      });
+      undo.push(() => health.stop());
+      await health.start();
       const stopHearing = this.#plan.strayRejections === 'log' ? this.#hearStrays() : () => {};
-      this.#running = { nc, log, leases, feed, source, spooling, stopHearing };
+      this.#running = { nc, log, leases, feed, source, spooling, health, stopHearing };
       if (spooling.problem !== undefined) this.#tellProblem();
       void this.#watchConnection(nc, source, spooling);
       source.start();
@@ -204,7 +215,7 @@ class TaskWorker implements Worker {
     const running = this.#running;
     this.#admission.close();
     if (running === undefined) return clearTimeout(this.#patience);
-    const { nc, log, leases, feed, source, spooling, stopHearing } = running;
+    const { nc, log, leases, feed, source, spooling, health, stopHearing } = running;
     await within(FLUSH_MS, source.stop());
     await this.#admission.whenIdle();
     clearTimeout(this.#patience);
@@ -214,6 +225,7 @@ class TaskWorker implements Worker {
     // The acks are still on their way out; without a connection there is nobody to wait for.
     if (!nc.isClosed()) await within(FLUSH_MS, nc.flush());
     await log.close();
+    await health.stop();
     if (this.#plan.connection === undefined) await nc.close();
     stopHearing();
     this.#plan.logger.info({ stats: this.stats() }, 'worker stopped');

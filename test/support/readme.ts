@@ -4,6 +4,8 @@ import { settings } from '../../src/platform/config.ts';
 
 export const README = fileURLToPath(new URL('../../README.md', import.meta.url));
 
+export const OBSERVE_README = fileURLToPath(new URL('../../src/observe/README.md', import.meta.url));
+
 /** The code blocks of one language, in order. */
 export const blocks = (text: string, language: string): string[] =>
   [...text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms'))].map((match) => match[1] ?? '');
@@ -46,8 +48,11 @@ export function routesTable({ paths }: OpenApi): string {
 }
 
 /** Rewrites the generated sections; `npm run docs` calls it. */
-export async function updateReadme(sections: Readonly<Record<string, string>>): Promise<void> {
-  let text = await readFile(README, 'utf8');
+export async function updateReadme(
+  sections: Readonly<Record<string, string>>,
+  readme = README,
+): Promise<void> {
+  let text = await readFile(readme, 'utf8');
   for (const [name, content] of Object.entries(sections)) text = withSection(text, name, content);
-  await writeFile(README, text);
+  await writeFile(readme, text);
 }

@@ -4,9 +4,20 @@ import type { HttpParts } from '../parts.ts';
 
 /** Routes that need no key: probes, and what an error code means. */
 export function publicRoutes(app: FastifyInstance, { health }: HttpParts): void {
-  app.get('/healthz', { schema: { tags: ['health'], summary: 'The process answers' } }, async () => ({
-    status: 'ok',
-  }));
+  app.get<{ Querystring: { deep?: string } }>(
+    '/healthz',
+    {
+      schema: {
+        tags: ['health'],
+        summary: 'The process answers; with `?deep`, 503 when work that could be done is not, and why',
+      },
+    },
+    async ({ query: { deep } }, reply) => {
+      if (deep === undefined) return { status: 'ok' };
+      const report = await health.check();
+      return reply.code(report.ready && report.checks.flow?.ok !== false ? 200 : 503).send(report);
+    },
+  );
 
   app.get(
     '/readyz',

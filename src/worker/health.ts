@@ -1,0 +1,53 @@
+import type { NatsConnection } from '@nats-io/transport-node';
+import { createHealthListener } from '../observe/health-listener.ts';
+import type { Logger } from '../observe/log.ts';
+import { readingsText } from '../observe/metrics.ts';
+import type { Config } from '../platform/config.ts';
+import type { Service } from '../platform/service.ts';
+import type { WorkerStats } from './hooks.ts';
+import { workerReadings } from './readings.ts';
+import { within } from './within.ts';
+
+const PROBE_MS = 2_000;
+
+/** Health and metrics of a worker process, when TASKLEDGER_HEALTH_PORT asks for them. Ready: it takes work. */
+export function createWorkerHealth({
+  config,
+  nc,
+  stats,
+  problem,
+  logger,
+}: {
+  config: Pick<Config, 'healthPort' | 'httpHost'>;
+  nc: NatsConnection;
+  stats: () => WorkerStats;
+  /** Why it takes no work. */
+  problem: () => string | undefined;
+  logger: Logger;
+}): Service {
+  if (config.healthPort === undefined)
+    return { name: 'worker health', start: async () => {}, stop: async () => {} };
+  return createHealthListener({
+    host: config.httpHost,
+    port: config.healthPort,
+    async check() {
+      const nats = await answers(nc);
+      const reason = problem();
+      const spool = { ok: reason === undefined, ...(reason === undefined ? {} : { detail: reason }) };
+      return { ready: nats.ok && spool.ok, checks: { nats, spool }, running: stats().running };
+    },
+    metrics: () => readingsText(workerReadings(stats(), problem() !== undefined)),
+    logger,
+  });
+}
+
+async function answers(nc: NatsConnection): Promise<{ ok: boolean }> {
+  let ok = false;
+  await within(
+    PROBE_MS,
+    nc.rtt().then(() => {
+      ok = true;
+    }),
+  );
+  return { ok };
+}
