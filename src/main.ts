@@ -37,6 +37,7 @@ import { type Service, serviceGroup } from './platform/service.ts';
 import { createQuery } from './query/postgres-query.ts';
 import { ALL_TENANTS } from './registry/keys.ts';
 import { openRegistry, type Registry } from './registry/registry.ts';
+import { openWorkers } from './registry/workers.ts';
 import { createScheduler } from './schedules/scheduler.ts';
 import { openSchedules } from './schedules/schedules.ts';
 
@@ -152,6 +153,7 @@ async function apiRole({ config, nc, names, log, logger, flow, told }: Parts): P
   });
   const pool = createPool(config, 'taskledger api');
   const query = createQuery({ pool, nc, names, logger });
+  const workers = openWorkers({ nc, names });
   const operations = openOperations({ nc, names, clock, logger });
   const operationRunner = createOperationRunner({
     nc,
@@ -179,6 +181,7 @@ async function apiRole({ config, nc, names, log, logger, flow, told }: Parts): P
       projections: projections(config).map(({ name }) => name),
     }),
     operations,
+    workers,
     log,
     health: createHealth({ nc, names, query, flow }),
     backlog,
@@ -195,6 +198,7 @@ async function apiRole({ config, nc, names, log, logger, flow, told }: Parts): P
     unserved,
     poolOf(pool),
     query,
+    workers,
     operations,
     operationRunner,
     gateway,

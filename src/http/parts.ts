@@ -10,6 +10,7 @@ import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../platform/config.ts';
 import type { Query } from '../query/query.ts';
 import type { Registry } from '../registry/registry.ts';
+import type { Workers } from '../registry/workers.ts';
 import type { Schedules } from '../schedules/schedules.ts';
 import type { Health } from './health.ts';
 
@@ -23,6 +24,7 @@ export interface HttpParts {
   readonly projections: ProjectionDesk;
   readonly operations: Operations;
   readonly log: EventLog;
+  readonly workers: Workers;
   readonly health: Health;
   readonly backlog: Pick<Backlog, 'full' | 'waiting'>;
   readonly unserved: Pick<Unserved, 'versionsOf'>;

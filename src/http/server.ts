@@ -22,6 +22,7 @@ import { submitRoutes } from './routes/submit.ts';
 import { taskCommandRoutes } from './routes/task-commands.ts';
 import { taskRoutes } from './routes/tasks.ts';
 import { typeRoutes } from './routes/types.ts';
+import { workerRoutes } from './routes/workers.ts';
 import { createUnknownRoute } from './unknown-route.ts';
 import { answerUnreadable } from './unreadable.ts';
 
@@ -90,6 +91,7 @@ export async function createHttpServer(parts: HttpParts): Promise<HttpServer> {
     deadLetterRoutes(api, parts);
     queueRoutes(api, parts);
     pauseRoutes(api, parts);
+    workerRoutes(api, parts);
     cancellationRoutes(api, parts);
     typeRoutes(api, parts);
     projectionRoutes(api, parts);

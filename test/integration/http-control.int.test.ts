@@ -231,3 +231,17 @@ describe('a pause', () => {
     );
   });
 });
+
+test('workers are listed with their slots and what they run, the tasks of other tenants left out', async () => {
+  const { id } = await submit({ type: 'patient' });
+  await eventually(async () => {
+    const { body } = await get('/v1/workers?type=patient');
+    expect(body.workers).toMatchObject([
+      { id: worker.id, slots: 2, running: 1, tasks: [`acme/${id}`], alive: true, host: null },
+    ]);
+  });
+  expect((await get('/v1/workers', zeta)).body.workers[0]).toMatchObject({ running: 1, tasks: [] });
+  expect((await get('/v1/workers', operator)).body.workers[0].host).toEqual(expect.any(String));
+  expect((await get('/v1/workers?type=nobody')).body.workers).toEqual([]);
+  await post(`/v1/tasks/${id}/cancel`);
+});

@@ -18,6 +18,7 @@ import { type Config, loadConfig } from '../../src/platform/config.ts';
 import { connectNats } from '../../src/platform/nats.ts';
 import type { Query } from '../../src/query/query.ts';
 import { openRegistry } from '../../src/registry/registry.ts';
+import { openWorkers } from '../../src/registry/workers.ts';
 import { openSchedules } from '../../src/schedules/schedules.ts';
 import { testNamespace, testNatsUrl } from './servers.ts';
 
@@ -75,6 +76,7 @@ export async function startApi(
   const query = queryOn(nc, subjects);
   const operations = openOperations({ nc, names: subjects, clock, logger });
   await operations.start();
+  const workers = openWorkers({ nc, names: subjects });
   const health = createHealth({ nc, names: subjects, query });
   const parts: HttpParts = {
     config,
@@ -84,6 +86,7 @@ export async function startApi(
     projections,
     schedules,
     operations,
+    workers,
     log,
     health,
     backlog,
@@ -112,6 +115,7 @@ export async function startApi(
     async stop() {
       await http.stop();
       await operations.stop();
+      await workers.stop();
       await backlog.stop();
       await schedules.stop();
       await unserved.stop();
