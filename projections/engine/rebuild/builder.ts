@@ -24,8 +24,8 @@ export interface BuilderParts {
 }
 
 /**
- * Large transactions: the more events of a task fall into one, the fewer times its row is written. Measured (2 cores):
- * 20 000 events a transaction read a million events in two thirds of the time that 4 000 take.
+ * Large transactions: the more events of a task fall into one, the fewer times its row is written. Measured CPU an event:
+ * `tasks` alone 13 us of Node, 4 of NATS and 6 of Postgres; all read models 21, 5 and 15.
  */
 const PACE = { projectorBatchEvents: 20_000, projectorBatchMs: 200 };
 const BATCH_BYTES = 32 * 1_048_576;
