@@ -27,6 +27,7 @@ import { createMetrics, readingsText } from './observe/metrics.ts';
 import type { Reading } from './observe/signals.ts';
 import { cancelTasks } from './operations/cancel-tasks.ts';
 import { openOperations } from './operations/operations.ts';
+import { replayLetters } from './operations/replay-letters.ts';
 import { createOperationRunner } from './operations/runner.ts';
 import { systemClock } from './platform/clock.ts';
 import { type Config, loadConfig } from './platform/config.ts';
@@ -159,7 +160,7 @@ async function apiRole({ config, nc, names, log, logger, flow, told }: Parts): P
     nc,
     names,
     operations,
-    kinds: [cancelTasks({ log, clock, tasks: query })],
+    kinds: [cancelTasks({ log, clock, tasks: query }), replayLetters({ log, clock, letters: query })],
     leaseMs: config.leaderLeaseMs,
     clock,
     logger,

@@ -151,6 +151,43 @@ export interface LetterFilter {
   readonly deadTo?: string | number | undefined;
 }
 
+export interface ReplayWish {
+  readonly tenant?: string | undefined;
+  readonly ids?: readonly string[] | undefined;
+  readonly filter?: Omit<LetterFilter, 'tenant'> | undefined;
+  readonly dryRun?: boolean | undefined;
+  readonly ratePerSecond?: number | undefined;
+  readonly payload?: Json | undefined;
+  readonly policy?: PolicyOverride | undefined;
+  readonly note?: string | undefined;
+}
+
+export interface ReplayAnswer {
+  readonly id: string;
+  /** Null: all tenants. */
+  readonly tenant: string | null;
+  readonly state: 'running' | 'paused' | 'done' | 'aborted';
+  readonly note: string | null;
+  readonly edited: readonly string[];
+  readonly ratePerSecond: number | null;
+  readonly expected: number | null;
+  readonly progress: {
+    readonly matched: number;
+    readonly replayed: number;
+    readonly skipped: number;
+    readonly failed: number;
+    readonly failures: readonly { readonly taskId: string; readonly code: string }[];
+  };
+  readonly actor: Actor;
+  readonly changedBy: Actor | null;
+  readonly createdAt: string;
+  readonly updatedAt: string;
+}
+export interface DryRunAnswer {
+  readonly count: number;
+  readonly sample: readonly LetterAnswer[];
+}
+
 interface PageWish {
   readonly limit?: number | undefined;
   readonly cursor?: string | undefined;

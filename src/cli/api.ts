@@ -3,6 +3,7 @@ import type { Status } from '../domain/events.ts';
 import type { Json } from '../domain/json.ts';
 import type {
   CancelAnswer,
+  DryRunAnswer,
   EventAnswer,
   JobAnswer,
   KeyAnswer,
@@ -14,6 +15,8 @@ import type {
   Paged,
   ProjectionsAnswer,
   QueueAnswer,
+  ReplayAnswer,
+  ReplayWish,
   RescheduleAnswer,
   ScheduleAnswer,
   ScheduleWish,
@@ -141,6 +144,8 @@ export function createApi({ url, key, fetch: request = fetch, timeoutMs = 30_000
 
   const deadLetter = (id: string): string => `/v1/dead-letters/${encodeURIComponent(id)}`;
 
+  const replay = (id: string): string => `/v1/replays/${encodeURIComponent(id)}`;
+
   return {
     url: base,
     submit: (submission: Submission) => call<SubmitAnswer>('POST', '/v1/tasks', { body: submission }),
@@ -186,6 +191,13 @@ export function createApi({ url, key, fetch: request = fetch, timeoutMs = 30_000
         `${deadLetter(id)}/discard`,
         { query: { tenant }, body: { reason } },
       ),
+    startReplay: (wish: ReplayWish) =>
+      call<ReplayAnswer | DryRunAnswer>('POST', '/v1/replays', { body: wish }),
+    replays: (tenant: string | undefined) =>
+      call<{ readonly replays: readonly ReplayAnswer[] }>('GET', '/v1/replays', { query: { tenant } }),
+    replay: (id: string) => call<ReplayAnswer>('GET', replay(id)),
+    controlReplay: (id: string, wish: 'pause' | 'resume' | 'abort') =>
+      call<ReplayAnswer>('POST', `${replay(id)}/${wish}`),
     types: () => call<{ readonly types: readonly TypeAnswer[] }>('GET', '/v1/types'),
     setType: ({ type, ...settings }: TypeAnswer) =>
       call<TypeAnswer>('PUT', `/v1/types/${encodeURIComponent(type)}`, { body: settings }),

@@ -304,6 +304,7 @@ describe('output at 80 columns', () => {
       Commands:
         task                     Submit tasks, look at them, cancel them
         dead                     Look into the dead-letter queues
+        replay                   Give tasks that died another round of attempts
         queue                    How many tasks there are
         schedule                 Recurring tasks: one for each slot of a schedule
         type                     Settings of task types

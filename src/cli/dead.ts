@@ -88,11 +88,7 @@ export function addDeadCommands(
         session.show(page, () =>
           page.deadLetters.length === 0
             ? 'No dead letter matches.'
-            : `${table(
-                LETTER_COLUMNS,
-                page.deadLetters.map((letter) => letterRow(letter, terminal)),
-                terminal.columns,
-              )}${page.nextCursor === null ? '' : `\nMore: --cursor ${page.nextCursor}`}`,
+            : `${letterTable(page.deadLetters, terminal)}${page.nextCursor === null ? '' : `\nMore: --cursor ${page.nextCursor}`}`,
         );
         return EXIT.ok;
       }),
@@ -159,6 +155,13 @@ export function addDeadCommands(
 
 const errorText = ({ error, reason }: LetterAnswer): string =>
   error === null ? `(${reason})` : `${error.name}: ${error.message}`;
+
+export const letterTable = (letters: readonly LetterAnswer[], terminal: Terminal): string =>
+  table(
+    LETTER_COLUMNS,
+    letters.map((letter) => letterRow(letter, terminal)),
+    terminal.columns,
+  );
 
 const letterRow = (letter: LetterAnswer, { clock }: Terminal): string[] => [
   letter.id,

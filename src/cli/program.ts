@@ -7,6 +7,7 @@ import { addDeadCommands } from './dead.ts';
 import { addKeyCommands } from './key.ts';
 import { addProjectionCommands } from './projection.ts';
 import { addQueueCommands } from './queue.ts';
+import { addReplayCommands } from './replay.ts';
 import { addScheduleCommands } from './schedule.ts';
 import { facts } from './table.ts';
 import { addTaskCommands } from './task.ts';
@@ -34,6 +35,7 @@ export async function runCommandLine(args: readonly string[], terminal: Terminal
   for (const add of [
     addTaskCommands,
     addDeadCommands,
+    addReplayCommands,
     addQueueCommands,
     addScheduleCommands,
     addTypeCommands,

@@ -17,6 +17,7 @@ import { metricsRoutes } from './routes/metrics.ts';
 import { pauseRoutes } from './routes/pauses.ts';
 import { projectionRoutes } from './routes/projections.ts';
 import { queueRoutes } from './routes/queues.ts';
+import { replayRoutes } from './routes/replays.ts';
 import { scheduleRoutes } from './routes/schedules.ts';
 import { submitRoutes } from './routes/submit.ts';
 import { taskCommandRoutes } from './routes/task-commands.ts';
@@ -89,6 +90,7 @@ export async function createHttpServer(parts: HttpParts): Promise<HttpServer> {
     taskRoutes(api, parts);
     taskCommandRoutes(api, parts);
     deadLetterRoutes(api, parts);
+    replayRoutes(api, parts);
     queueRoutes(api, parts);
     pauseRoutes(api, parts);
     workerRoutes(api, parts);

@@ -105,8 +105,8 @@ export function createQuery({ pool, nc, names, logger }: QueryParts): Query & Se
     async deadLetterMemory(tenant, taskId) {
       const [row] = await database.rows<LetterRow>(letterById(taskId, tenant));
       if (row === undefined) return undefined;
-      const { type, state, priority, round, attempt, facts } = row;
-      return { type, state, priority, round, attempt, facts };
+      const { state, facts } = row;
+      return { state, facts };
     },
     position: () => reflected.refresh(),
     waitFor: (seq, timeoutMs) => reflected.waitFor(seq, timeoutMs),

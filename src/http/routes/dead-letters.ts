@@ -4,8 +4,8 @@ import { z } from 'zod';
 import { TaskledgerError } from '../../domain/errors.ts';
 import { DeadLetterReasonSchema, StatusSchema, TaskErrorSchema } from '../../domain/events.ts';
 import { NameSchema, PrioritySchema, TaskIdSchema } from '../../domain/names.ts';
+import { commandLetter } from '../../operations/letter-command.ts';
 import { LETTER_STATES } from '../../query/dead-letters.ts';
-import { commandLetter } from '../../replays/letter-command.ts';
 import { actorOf, readableTenant, writableTenant } from '../auth.ts';
 import { checkStorable } from '../body-text.ts';
 import { instantOf, instantParameter } from '../instants.ts';
@@ -24,7 +24,7 @@ const READ_ERRORS = [
 ] as const;
 
 const instant = z.iso.datetime();
-const LetterSchema = z.object({
+export const LetterSchema = z.object({
   id: TaskIdSchema,
   tenant: NameSchema,
   type: NameSchema,

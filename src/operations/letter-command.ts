@@ -1,15 +1,40 @@
 import type { Command } from '../domain/commands.ts';
 import type { Result } from '../domain/errors.ts';
+import type { Facts, Status } from '../domain/events.ts';
+import type { Json } from '../domain/json.ts';
 import type { Priority } from '../domain/names.ts';
 import type { TaskState } from '../domain/task.ts';
 import type { EventLog } from '../log/event-log.ts';
 import { type Executed, execute } from '../log/handle.ts';
-import type { Query } from '../query/query.ts';
 
 /** Where a dead letter is known: in the log as long as the hot window reaches, in the read models after it. */
 export interface LetterSources {
   readonly log: Pick<EventLog, 'append' | 'readState' | 'readTask'>;
-  readonly query: Pick<Query, 'task' | 'deadLetterMemory'>;
+  readonly query: LetterMemories;
+}
+
+/** What the read models know of a task that died. */
+export interface LetterMemories {
+  task(
+    tenant: string,
+    taskId: string,
+  ): Promise<{
+    readonly value:
+      | {
+          readonly type: string;
+          readonly status: Status;
+          readonly round: number;
+          readonly attempt: number;
+          readonly priority: number;
+          readonly submittedAt: string;
+          readonly payload: Json;
+        }
+      | undefined;
+  }>;
+  deadLetterMemory(
+    tenant: string,
+    taskId: string,
+  ): Promise<{ readonly state: string; readonly facts: Facts | null } | undefined>;
 }
 
 /**
