@@ -190,6 +190,7 @@ test('queues count by type, with each priority and the backlog', async () => {
         { priority: 4, counts: { INGESTED: 2 } },
       ],
       pauses: [],
+      noWorkers: [],
       backlog: { waiting: null, limit: 100_000, full: false },
     },
   ]);
