@@ -29,7 +29,7 @@ import { cancelTasks } from './operations/cancel-tasks.ts';
 import { openOperations } from './operations/operations.ts';
 import { replayLetters } from './operations/replay-letters.ts';
 import { createOperationRunner } from './operations/runner.ts';
-import { systemClock } from './platform/clock.ts';
+import { monotonicClock, systemClock } from './platform/clock.ts';
 import { type Config, loadConfig } from './platform/config.ts';
 import { migrate } from './platform/migrate.ts';
 import { connectNats } from './platform/nats.ts';
@@ -134,7 +134,7 @@ async function apiRole({ config, nc, names, log, logger, flow, told }: Parts): P
   const backlog = createBacklog({
     nc,
     names,
-    clock,
+    clock: monotonicClock,
     logger,
     limitOf: (type) => registry.types.get(type)?.maxBacklog ?? config.maxBacklog,
   });

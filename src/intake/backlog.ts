@@ -29,6 +29,7 @@ export interface Backlog extends Service {
 interface BacklogOptions {
   readonly nc: Pick<NatsConnection, 'subscribe'>;
   readonly names: Pick<Names, 'backlog'>;
+  /** Monotonic: it only tells how long the dispatcher has been silent. */
   readonly clock: Clock;
   readonly logger: Logger;
   readonly limitOf: (type: string) => number;

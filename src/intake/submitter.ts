@@ -3,7 +3,7 @@ import type { Actor } from '../domain/events.ts';
 import { openLog } from '../log/open.ts';
 import { names } from '../log/subjects.ts';
 import { type Logger, silentLogger } from '../observe/log.ts';
-import { systemClock } from '../platform/clock.ts';
+import { monotonicClock, systemClock } from '../platform/clock.ts';
 import { type Config, loadConfig } from '../platform/config.ts';
 import { connectNats } from '../platform/nats.ts';
 import { mirrorTypes } from '../registry/registry.ts';
@@ -54,7 +54,7 @@ export async function createSubmitter(options: SubmitterOptions): Promise<Submit
   const backlog = createBacklog({
     nc,
     names: subjects,
-    clock: systemClock,
+    clock: monotonicClock,
     logger,
     limitOf: (type) => types.settings.get(type)?.maxBacklog ?? config.maxBacklog,
   });

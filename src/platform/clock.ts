@@ -4,3 +4,6 @@ export interface Clock {
 }
 
 export const systemClock: Clock = { now: () => Date.now() };
+
+/** For "how long since": a clock that only goes forward, from an arbitrary start. Jumps of the wall clock leave it alone. */
+export const monotonicClock: Clock = { now: () => performance.now() };
