@@ -238,6 +238,13 @@ export class DispatchCore {
     else if (isIntent(task)) this.#place.delay(task, { dueAt: retryAt, timed: false });
   }
 
+  /** Instead of ending it as decided: the lost attempt that was its last does not count, and it waits for another. */
+  forgive(task: LiveTask, now: number): void {
+    if (task.mode !== Mode.ending) return;
+    task.forgiven = true;
+    this.#place.settle(task, now);
+  }
+
   /**
    * What the log says of a task whose beginning was not seen. False when it has a key that may hold it back: what was
    * decided for it without that knowledge is void, and it waits again.
@@ -335,7 +342,9 @@ export class DispatchCore {
   #queued(task: LiveTask, event: EventOf<'QUEUED'>, storedAt: number): void {
     task.status = 'QUEUED';
     task.dueAt = 0;
+    task.forgiven = false;
     if (!task.known) this.#learnFacts(task, event.data.facts);
+    else if (event.data.facts.pardoned !== undefined) task.keepFacts(event.data.facts);
     // The newest event that holds the payload is the one to point at: it ages out last.
     task.payloadSeq = event.data.payload === undefined ? event.data.payloadSeq : task.seq;
     if (task.rare?.next !== undefined) task.rare = { ...task.rare, next: undefined };

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node';
 import { TaskledgerError } from '../domain/errors.ts';
 import type { Recorded } from '../domain/events.ts';
+import { mayBePardoned } from '../domain/task.ts';
 import type { LogBatch, LogReader } from '../log/event-log.ts';
 import { Leadership } from '../log/leadership.ts';
 import type { OpenedLog } from '../log/open.ts';
@@ -15,10 +16,12 @@ import type { Service } from '../platform/service.ts';
 import { type Fleet, openFleet } from '../registry/fleet.ts';
 import { type DispatchSettings, mirrorDispatchSettings } from '../registry/registry.ts';
 import { DispatchCore } from './core.ts';
-import type { Decision, LineStats, Phase, Woken } from './decisions.ts';
+import type { Decision, Intent, LineStats, Phase, Woken } from './decisions.ts';
 import type { WhyFact } from './explain.ts';
+import { stateOf } from './live-task.ts';
 import { LogAge } from './log-age.ts';
 import { NoWorkers, type Unserved } from './no-workers.ts';
+import { Outage } from './outage.ts';
 import { Performer, type PerformerStats } from './performer.ts';
 import { Reconciler } from './reconciler.ts';
 import { RunningAttempts } from './running-attempts.ts';
@@ -98,6 +101,8 @@ const SWEEP_MS = 1_000;
 const CARRY_AFTER = 0.4;
 /** How finely the age of the log's sequences is known, as a part of the hot window. */
 const AGE_GRAIN = 1 / 200;
+/** How long a task that may not be condemned waits before it is looked at again. */
+const SPARE_MS = 15_000;
 /** How long `stop` waits for appends; without NATS they would take much longer. */
 const STOP_WAIT_MS = 3_000;
 /** The sweep comes anyway; Node's timers cannot be set much further. */
@@ -121,6 +126,7 @@ class LogDispatcher implements Dispatcher {
   readonly #fleet: Fleet;
   readonly #attempts = new RunningAttempts();
   readonly #reconciler: Reconciler;
+  readonly #outage = new Outage();
   readonly #noWorkers: NoWorkers;
   #unservedNow: readonly Unserved[] = [];
   readonly #settings: DispatchSettings;
@@ -293,6 +299,7 @@ class LogDispatcher implements Dispatcher {
     try {
       this.#core.observe(recorded);
       this.#attempts.observe(event);
+      this.#outage.observe(recorded);
     } catch (error) {
       this.#parts.logger.error(
         { seq, taskId: event.taskId, error },
@@ -348,12 +355,23 @@ class LogDispatcher implements Dispatcher {
     this.#core.decide(this.#decisions, this.#parts.clock.now());
     for (const decision of this.#decisions.splice(0)) {
       if (decision.kind !== 'set_timer') {
-        this.#performer.perform(decision);
+        if (!this.#spared(decision)) this.#performer.perform(decision);
         continue;
       }
       const { task, dueAt } = decision;
       this.#timers.set({ tenant: task.tenant, type: task.line.type, taskId: task.id, dueAt });
     }
+  }
+
+  /** A task whose attempts ended in lost leases all over the fleet is not condemned meanwhile, and tried again after. */
+  #spared({ kind, task }: Intent): boolean {
+    if (kind !== 'dead_letter' || !this.#outage.condemned({ tenant: task.tenant, taskId: task.id }))
+      return false;
+    if (!task.known || !mayBePardoned(stateOf(task, undefined))) return false;
+    const now = this.#parts.clock.now();
+    if (this.#outage.dominates(now)) this.#core.unresolved(task, now + SPARE_MS);
+    else this.#core.forgive(task, now);
+    return true;
   }
 
   #onLeadership(leads: boolean): void {

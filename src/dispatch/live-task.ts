@@ -53,6 +53,7 @@ export interface Rarities {
   readonly lost?: number | undefined;
   readonly orderingKey?: string | undefined;
   readonly concurrencyKey?: string | undefined;
+  readonly pardoned?: number | undefined;
 }
 
 const CANCEL_REQUESTED = 1;
@@ -65,6 +66,7 @@ const ENROLLED = 64;
 const KEYED = 128;
 const SPOT_SHIFT = 8;
 const SPOT_MASK = 3 << SPOT_SHIFT;
+const FORGIVEN = 1 << 10;
 
 /**
  * A task that has not ended, as the dispatcher remembers it. Owned by DispatchCore. There may be a million: about 270
@@ -216,11 +218,20 @@ export class LiveTask {
     this.#flags = (this.#flags & ~SPOT_MASK) | (spot << SPOT_SHIFT);
   }
 
+  /** Its last attempt, which was lost, is not to count: it waits for the next although it has none left. */
+  get forgiven(): boolean {
+    return (this.#flags & FORGIVEN) !== 0;
+  }
+
+  set forgiven(on: boolean) {
+    this.#set(FORGIVEN, on);
+  }
+
   keepFacts(facts: Facts): void {
-    const { submittedAt, attemptsBefore, lost, policy, deadlineAt } = facts;
+    const { submittedAt, attemptsBefore, lost, policy, deadlineAt, pardoned } = facts;
     this.submittedAt = submittedAt;
     if (attemptsBefore > 0 || lost > 0 || policy !== undefined || deadlineAt !== undefined)
-      this.rare = { ...this.rare, attemptsBefore, lost, policy, deadlineAt };
+      this.rare = { ...this.rare, attemptsBefore, lost, policy, deadlineAt, pardoned };
     this.keepKeys(facts);
   }
 
@@ -239,7 +250,7 @@ export class LiveTask {
 
 /** The domain's view of the task, for `decide`. Only for a task that is `known`. */
 export function stateOf(task: LiveTask, payload: Json | undefined): TaskState {
-  const { policy, deadlineAt, next, attemptsBefore = 0, lost = 0 } = task.rare ?? {};
+  const { policy, deadlineAt, next, attemptsBefore = 0, lost = 0, pardoned } = task.rare ?? {};
   return {
     id: task.id,
     tenant: task.tenant,
@@ -255,6 +266,7 @@ export function stateOf(task: LiveTask, payload: Json | undefined): TaskState {
       ...(deadlineAt === undefined ? {} : { deadlineAt }),
       ...(task.line.version === FIRST_VERSION ? {} : { version: task.line.version }),
       ...keysOf(task),
+      ...(pardoned === undefined ? {} : { pardoned }),
       attemptsBefore,
       lost,
     },

@@ -172,9 +172,15 @@ export class Performer {
     if (kind === 'carry') return { ...meta, kind };
     // What was read may say more than what was seen when the decision was made.
     if (state.cancelRequested) return { ...meta, kind: 'cancel' };
-    if (kind === 'dead_letter' || deadLetterReason(state, at) !== undefined)
-      return { ...meta, kind: 'dead_letter' };
-    return { ...meta, kind: 'queue', inlinePayload: this.#isSmall(task, state.payload) };
+    const pardon = kind === 'queue' && task.forgiven;
+    const reason = deadLetterReason(pardon ? { ...state, next: undefined } : state, at);
+    if (kind === 'dead_letter' || reason !== undefined) return { ...meta, kind: 'dead_letter' };
+    return {
+      ...meta,
+      kind: 'queue',
+      ...(pardon ? { pardon } : {}),
+      inlinePayload: this.#isSmall(task, state.payload),
+    };
   }
 
   #isSmall(task: LiveTask, payload: Json | undefined): boolean {

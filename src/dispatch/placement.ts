@@ -86,7 +86,8 @@ export class Placement {
   settle(task: LiveTask, now: number): void {
     const next = task.rare?.next;
     const expired = task.deadlineAt !== undefined && task.deadlineAt <= now;
-    if ((next !== undefined && 'final' in next) || task.cancelRequested || expired) {
+    const ended = next !== undefined && 'final' in next && !task.forgiven;
+    if (ended || task.cancelRequested || expired) {
       this.doom(task);
       return;
     }

@@ -14,7 +14,7 @@ import { backoffMs } from './policy.ts';
 import {
   attemptsInRound,
   deadLetterReason,
-  diedOfLostLeases,
+  mayBePardoned,
   policyOf,
   RUNNING,
   type TaskState,
@@ -103,7 +103,7 @@ const rejected = (command: CommandOf<'reject'>): EventOf<'REJECTED'> => ({
 function queue(state: TaskState, command: CommandOf<'queue'>): Result<TaskEvent> {
   if (!WAITING.has(state.status) || state.status === 'QUEUED') return illegal(state, command);
   if (state.cancelRequested) return err('cancel_pending', { taskId: state.id });
-  const pardoned = command.pardon === true && diedOfLostLeases(state);
+  const pardoned = command.pardon === true && mayBePardoned(state);
   if (state.next !== undefined && 'final' in state.next && !pardoned)
     return err('retries_exhausted', { taskId: state.id });
   const inline = command.inlinePayload && state.payload !== undefined;
@@ -120,6 +120,7 @@ const withoutLastAttempt = (facts: Facts): Facts => ({
   ...facts,
   attemptsBefore: facts.attemptsBefore + 1,
   lost: Math.max(0, facts.lost - 1),
+  pardoned: (facts.pardoned ?? 0) + 1,
 });
 
 /** Like a CARRIED: it stands for all that came before, so it must hold the payload, however large. */

@@ -356,6 +356,25 @@ describe('what an event says', () => {
     expect(failed?.event.data).toMatchObject({ next: { retryInMs: expect.any(Number) } });
   });
 
+  test('a task is pardoned three times a round at most, and a replay starts to count anew', () => {
+    const policy = { maxRetries: 0, maxLost: 0 };
+    const lap = (n: number) => [claim(), lose(n), queue({ pardon: true })];
+    const often = given(ingest({ policy }), queue(), ...lap(1), ...lap(2), ...lap(3), claim(), lose(4));
+    expect(often.state?.facts.pardoned).toBe(3);
+    expect(outcome(often.when(queue({ pardon: true })))).toBe('retries_exhausted');
+    const replayed = given(
+      ingest({ policy }),
+      queue(),
+      ...lap(1),
+      claim(),
+      lose(2),
+      deadLetter(),
+      replay(),
+      queue(),
+    );
+    expect(replayed.state?.facts).not.toHaveProperty('pardoned');
+  });
+
   test('only lost leases can be pardoned', () => {
     const { when } = given(ingest({ policy: once }), ...running, fail());
     expect(outcome(when(queue({ pardon: true })))).toBe('retries_exhausted');

@@ -74,6 +74,8 @@ export const FactsSchema = z.strictObject({
   attemptsBefore: z.int().min(0),
   /** Attempts of this round that ended in a lost lease. */
   lost: z.int().min(0),
+  /** Lost attempts of this round that do not count, because the fleet was ill; absent for none. */
+  pardoned: z.int().min(1).optional(),
   /** What a worker must know to run it; absent for version 1. */
   version: VersionSchema.optional(),
   ...keys,

@@ -302,7 +302,7 @@ function takePayload(draft: Draft, { data }: EventOf<'QUEUED'>, seq: number): vo
 }
 
 function replayed(moved: TaskState, { event, seq }: Recorded<EventOf<'REPLAYED'>>): TaskState {
-  const { policy: _policy, deadlineAt: _deadlineAt, ...kept } = moved.facts;
+  const { policy: _policy, deadlineAt: _deadlineAt, pardoned: _pardoned, ...kept } = moved.facts;
   const policy = event.data.policy ?? moved.facts.policy;
   const payload = payloadIn(event);
   return {
@@ -350,9 +350,16 @@ function carried({ event, seq }: Recorded<EventOf<'CARRIED'>>): TaskState {
 const dueAfter = (next: NextStep, storedAt: number): number | undefined =>
   'retryInMs' in next ? storedAt + next.retryInMs : undefined;
 
-/** Whether nothing but lost leases ended the task's attempts for good: then it may be the fleet's fault. */
-export const diedOfLostLeases = ({ status, next }: Pick<TaskState, 'status' | 'next'>): boolean =>
-  status === 'RETRY_CLAIMED' && next !== undefined && 'final' in next;
+/** In a round: a task that outlives so many outages only by pardon is itself what kills its workers. */
+const MAX_PARDONS = 3;
+
+/** Whether the task is at its end because its last attempt was lost: that may be the fleet's fault. */
+export const mayBePardoned = ({
+  status,
+  next,
+  facts,
+}: Pick<TaskState, 'status' | 'next' | 'facts'>): boolean =>
+  status === 'RETRY_CLAIMED' && next !== undefined && 'final' in next && (facts.pardoned ?? 0) < MAX_PARDONS;
 
 /** Why the task must end in the dead-letter queue by now, or undefined while it need not. `now` in ms since 1970. */
 export function deadLetterReason(state: TaskState, now: number): DeadLetterReason | undefined {

@@ -126,6 +126,38 @@ describe('work that nobody drives is found and done', () => {
   });
 });
 
+describe('lost workers', () => {
+  it('a task that keeps losing them is dead-lettered as poison, with retries left', async () => {
+    const { world } = await setup();
+    await world.work(() => 'lose');
+    const policy = { maxRetries: 50, maxLost: 2, backoff: { kind: 'fixed', baseMs: 100 } } as const;
+    const id = await world.ingest({ policy });
+    await until(world, id, 'DEAD_LETTER');
+    expect(times(world, id, 'RETRY_CLAIMED')).toBe(3);
+    expect(world.book.get(id)?.at(-1)?.event.data).toMatchObject({ reason: 'poison' });
+  });
+
+  it('all over the fleet condemn nothing: the tasks are tried again when attempts end well', async () => {
+    const { world } = await setup();
+    let ill = true;
+    await world.work(() => (ill ? 'lose' : 'complete'));
+    const policy = { maxRetries: 0, maxLost: 0 };
+    const ids = await Promise.all(Array.from({ length: 40 }, () => world.ingest({ policy })));
+    await eventually(() => expect(world.count('RETRY_CLAIMED') + world.count('DEAD_LETTER')).toBe(40));
+    ill = false;
+    const others = await Promise.all(Array.from({ length: 60 }, () => world.ingest()));
+    for (const id of others) await until(world, id, 'COMPLETED');
+    await eventually(() => expect(world.count('COMPLETED') + world.count('DEAD_LETTER')).toBe(100), {
+      timeoutMs: 30_000,
+    });
+    // Those that were lost before there were enough of them to tell.
+    expect(world.count('DEAD_LETTER')).toBeLessThan(20);
+    const spared = ids.filter((id) => world.kindsOf(id).at(-1) === 'COMPLETED');
+    expect(spared.length).toBeGreaterThan(20);
+    for (const id of spared) expect(world.stateOf(id)?.facts).toMatchObject({ pardoned: 1, lost: 0 });
+  });
+});
+
 describe('versions of a type', () => {
   it('a task of version 2 waits with an alarm for a worker that knows it, and does not hold up version 1', async () => {
     const { world, work } = await setup();
