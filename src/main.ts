@@ -137,6 +137,7 @@ async function apiRole({ config, nc, names, log, logger, flow, told }: Parts): P
     clock: monotonicClock,
     logger,
     limitOf: (type) => registry.types.get(type)?.maxBacklog ?? config.maxBacklog,
+    tenantLimitOf: (tenant) => registry.tenants.get(tenant)?.maxBacklog,
   });
   const observe = (via: string) => (outcome: string, ms: number) => metrics.submission(via, outcome, ms);
   const unserved = createUnserved({ nc, names, clock });

@@ -137,6 +137,12 @@ export const catalogue = {
     'Type {type} has {waiting} tasks waiting; the limit is {limit}',
     'Retry after the time in Retry-After.',
   ),
+  tenant_backlog_full: entry(
+    429,
+    true,
+    'Tenant {tenant} has {waiting} tasks waiting; its limit is {limit}',
+    'Retry after the time in Retry-After.',
+  ),
   rate_limited: entry(429, true, 'Too many requests', 'Retry after the time in Retry-After.'),
   log_unavailable: entry(
     503,

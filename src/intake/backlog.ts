@@ -10,6 +10,12 @@ export interface FullType {
   readonly limit: number;
 }
 
+export interface FullTenant {
+  readonly tenant: string;
+  readonly waiting: number;
+  readonly limit: number;
+}
+
 /**
  * Which types have too many tasks waiting, as the dispatcher announces it. A type is full from its limit on, until its
  * backlog has fallen to 80 % of it. A dispatcher that has been silent for SILENCE_MS blocks nobody: what it said
@@ -18,6 +24,8 @@ export interface FullType {
 export interface Backlog extends Service {
   /** Set while submissions of the type are to be refused. */
   full(type: string): FullType | undefined;
+  /** Set while submissions of a tenant with a `maxBacklog` are to be refused. */
+  fullTenant(tenant: string): FullTenant | undefined;
   /** Waiting tasks of a type as last announced, or undefined when the dispatcher is silent. */
   waiting(type: string): number | undefined;
   /** Any full type: the gateway pulls nothing meanwhile. */
@@ -33,46 +41,46 @@ interface BacklogOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly limitOf: (type: string) => number;
+  /** Undefined for a tenant without a limit of its own. */
+  readonly tenantLimitOf?: (tenant: string) => number | undefined;
 }
 
 const SILENCE_MS = 5_000;
 const RESUME_AT = 0.8;
 
-export function createBacklog({ nc, names, clock, logger, limitOf }: BacklogOptions): Backlog {
-  let announced: Readonly<Record<string, number>> = {};
+export function createBacklog(options: BacklogOptions): Backlog {
+  const { nc, names, clock, logger, limitOf, tenantLimitOf = () => undefined } = options;
+  const types = new Levels(limitOf);
+  const tenants = new Levels(tenantLimitOf);
   let announcedAt = Number.NEGATIVE_INFINITY;
-  const fullTypes = new Map<string, FullType>();
   const listeners: (() => void)[] = [];
   let subscription: Subscription | undefined;
   let watchdog: NodeJS.Timeout | undefined;
 
   const silent = (): boolean => clock.now() - announcedAt > SILENCE_MS;
+  const full = (type: string): FullType | undefined => {
+    const level = silent() ? undefined : types.full(type);
+    return level && { type, ...level };
+  };
   const open = (): void => {
     for (const listener of listeners) listener();
   };
 
   function receive(text: string): void {
-    const waiting = waitingOf(text);
-    if (waiting === undefined) {
+    const announced = announcedIn(text);
+    if (announced === undefined) {
       logger.warn({ text: text.slice(0, 200) }, 'backlog announcement is unreadable');
       return;
     }
-    announced = waiting;
     announcedAt = clock.now();
-    const wasFull = fullTypes.size > 0;
-    for (const type of new Set([...Object.keys(waiting), ...fullTypes.keys()]))
-      judge(type, waiting[type] ?? 0);
-    if (wasFull && fullTypes.size === 0) open();
+    const wasFull = types.any() !== undefined;
+    for (const { name, ...level } of types.judge(announced.waiting)) tell({ type: name, ...level });
+    for (const { name, ...level } of tenants.judge(announced.tenants)) tell({ tenant: name, ...level });
+    if (wasFull && types.any() === undefined) open();
   }
 
-  function judge(type: string, waiting: number): void {
-    const limit = limitOf(type);
-    const was = fullTypes.has(type);
-    const is = waiting >= limit || (was && waiting > limit * RESUME_AT);
-    if (is) fullTypes.set(type, { type, waiting, limit });
-    else fullTypes.delete(type);
-    if (is !== was) logger.warn({ type, waiting, limit }, is ? 'backlog is full' : 'backlog is open again');
-  }
+  const tell = ({ full, ...fields }: Omit<Turn, 'name'> & ({ type: string } | { tenant: string })): void =>
+    logger.warn(fields, full ? 'backlog is full' : 'backlog is open again');
 
   return {
     name: 'backlog',
@@ -83,9 +91,10 @@ export function createBacklog({ nc, names, clock, logger, limitOf }: BacklogOpti
         },
       });
       watchdog = setInterval(() => {
-        if (fullTypes.size === 0 || !silent()) return;
+        if ((types.any() ?? tenants.any()) === undefined || !silent()) return;
         logger.warn({ silentMs: SILENCE_MS }, 'the dispatcher is silent: submissions are let through');
-        fullTypes.clear();
+        types.clear();
+        tenants.clear();
         open();
       }, 1_000);
       watchdog.unref();
@@ -95,17 +104,79 @@ export function createBacklog({ nc, names, clock, logger, limitOf }: BacklogOpti
       if (subscription !== undefined && !subscription.isClosed()) subscription.unsubscribe();
       subscription = undefined;
     },
-    full: (type) => (silent() ? undefined : fullTypes.get(type)),
-    waiting: (type) => (silent() ? undefined : (announced[type] ?? 0)),
-    anyFull: () => (silent() ? undefined : fullTypes.values().next().value),
+    full,
+    fullTenant(tenant) {
+      const level = silent() ? undefined : tenants.full(tenant);
+      return level && { tenant, ...level };
+    },
+    waiting: (type) => (silent() ? undefined : types.waiting(type)),
+    anyFull() {
+      const type = silent() ? undefined : types.any();
+      return type === undefined ? undefined : full(type);
+    },
     onOpen: (listener) => listeners.push(listener),
   };
 }
 
-function waitingOf(text: string): Readonly<Record<string, number>> | undefined {
+interface Level {
+  readonly waiting: number;
+  readonly limit: number;
+}
+
+/** A name that has become full, or open again. */
+interface Turn extends Level {
+  readonly name: string;
+  readonly full: boolean;
+}
+
+/** What waits by name, and which names are full: from their limit on, until they are down to RESUME_AT of it. */
+class Levels {
+  readonly #limitOf: (name: string) => number | undefined;
+  readonly #full = new Map<string, Level>();
+  #waiting: Readonly<Record<string, number>> = {};
+
+  constructor(limitOf: (name: string) => number | undefined) {
+    this.#limitOf = limitOf;
+  }
+
+  judge(waiting: Readonly<Record<string, number>>): Turn[] {
+    this.#waiting = waiting;
+    const turns: Turn[] = [];
+    for (const name of new Set([...Object.keys(waiting), ...this.#full.keys()])) {
+      const level = { waiting: waiting[name] ?? 0, limit: this.#limitOf(name) ?? Number.POSITIVE_INFINITY };
+      const was = this.#full.has(name);
+      const full = level.waiting >= level.limit || (was && level.waiting > level.limit * RESUME_AT);
+      if (full) this.#full.set(name, level);
+      else this.#full.delete(name);
+      if (full !== was) turns.push({ name, ...level, full });
+    }
+    return turns;
+  }
+
+  full(name: string): Level | undefined {
+    return this.#full.get(name);
+  }
+
+  any(): string | undefined {
+    return this.#full.keys().next().value;
+  }
+
+  waiting(name: string): number {
+    return this.#waiting[name] ?? 0;
+  }
+
+  clear(): void {
+    this.#full.clear();
+  }
+}
+
+type Counts = Readonly<Record<string, number>>;
+
+function announcedIn(text: string): { readonly waiting: Counts; readonly tenants: Counts } | undefined {
+  const isCounts = (value: unknown): value is Counts => typeof value === 'object' && value !== null;
   try {
-    const { waiting } = JSON.parse(text) as { waiting?: unknown };
-    return typeof waiting === 'object' && waiting !== null ? (waiting as Record<string, number>) : undefined;
+    const { waiting, tenants = {} } = JSON.parse(text) as { waiting?: unknown; tenants?: unknown };
+    return isCounts(waiting) && isCounts(tenants) ? { waiting, tenants } : undefined;
   } catch {
     return undefined;
   }

@@ -21,6 +21,7 @@ async function setup(limits: Record<string, number> = {}) {
     clock: { now: () => now },
     logger: silentLogger,
     limitOf: (type) => limits[type] ?? 100,
+    tenantLimitOf: (tenant) => (tenant === 'acme' ? 10 : undefined),
   });
   backlog.onOpen(() => {
     opened += 1;
@@ -85,3 +86,20 @@ test.each(['', '{', 'null', '[]', '{"waiting":7}', '{"waiting":null}'])(
     expect(backlog.full('a')).toBeDefined();
   },
 );
+
+describe('a tenant', () => {
+  test('with a limit of its own is full at it and until 80 % of it; others never are', async () => {
+    const { backlog, say, opened } = await setup();
+    const fullAt = (waiting: number) => {
+      say(JSON.stringify({ waiting: {}, tenants: { acme: waiting, zeta: 1_000_000 } }));
+      return backlog.fullTenant('acme') !== undefined;
+    };
+    expect([9, 10, 9, 8, 9].map(fullAt)).toEqual([false, true, true, false, false]);
+    expect(fullAt(12)).toBe(true);
+    expect(backlog.fullTenant('acme')).toEqual({ tenant: 'acme', waiting: 12, limit: 10 });
+    expect(backlog.fullTenant('zeta')).toBeUndefined();
+    // The gateway goes on: what one tenant has too much of is no reason to keep the others' messages waiting.
+    expect(backlog.anyFull()).toBeUndefined();
+    expect(opened()).toBe(0);
+  });
+});

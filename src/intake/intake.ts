@@ -69,7 +69,7 @@ export interface IntakeOptions {
   readonly types: { get(type: string): TypeSettings | undefined };
   readonly config: Pick<Config, 'maxPayloadBytes' | 'maxPayloadDepth'>;
   readonly clock: Clock;
-  readonly backlog: Pick<Backlog, 'full'>;
+  readonly backlog: Pick<Backlog, 'full'> & Partial<Pick<Backlog, 'fullTenant'>>;
   /** Answers `log_unavailable` when the log has not confirmed within this time; no bound but the log's own when absent. */
   readonly confirmWithinMs?: number;
   /** Told of every outcome: `accepted`, `replayed` or the error's code, and how long it took. */
@@ -96,6 +96,8 @@ export function createIntake(options: IntakeOptions): Intake {
     const { submission } = parsed;
     const full = context.ignoreBacklog === true ? undefined : backlog.full(submission.type);
     if (full !== undefined) return refused([issue('backlog_full', { ...full })]);
+    const fullTenant = context.ignoreBacklog === true ? undefined : backlog.fullTenant?.(tenant);
+    if (fullTenant !== undefined) return refused([issue('tenant_backlog_full', { ...fullTenant })]);
     const stored = store(log, submission, ingest(submission, clock.now(), context));
     return confirmWithinMs === undefined ? stored : within(confirmWithinMs, stored);
   }

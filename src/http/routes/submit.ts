@@ -28,6 +28,7 @@ const SUBMISSION_ERRORS = [
   'tenant_forbidden',
   'tenant_unknown',
   'backlog_full',
+  'tenant_backlog_full',
   'log_unavailable',
 ] as const;
 
