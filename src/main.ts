@@ -11,6 +11,7 @@ import { projections } from '../projections/projections.ts';
 import { createDispatcher } from './dispatch/dispatcher.ts';
 import { dispatcherReadings } from './dispatch/readings.ts';
 import { TaskledgerError } from './domain/errors.ts';
+import { askDispatcher } from './http/explain.ts';
 import { createHealth, type HealthCheck } from './http/health.ts';
 import { createHttpServer } from './http/server.ts';
 import { createBacklog } from './intake/backlog.ts';
@@ -18,6 +19,7 @@ import { createGateway } from './intake/gateway.ts';
 import { createIntake } from './intake/intake.ts';
 import { createUnserved } from './intake/unserved.ts';
 import { type OpenedLog, openLog } from './log/open.ts';
+import { createLogReader } from './log/reader.ts';
 import { ensureStreams } from './log/streams.ts';
 import { type Names, names as namesOf } from './log/subjects.ts';
 import { createFlowCheck, type FlowCheck } from './observe/flow-check.ts';
@@ -184,6 +186,8 @@ async function apiRole({ config, nc, names, log, logger, flow, told }: Parts): P
     }),
     operations,
     workers,
+    explain: askDispatcher(nc, names.explain(config.dispatchGroup)),
+    readLog: (options) => createLogReader({ nc, names, logger }, options),
     log,
     health: createHealth({ nc, names, query, flow }),
     backlog,

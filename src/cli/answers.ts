@@ -75,6 +75,23 @@ export interface CancelAnswer {
   readonly seq: number;
 }
 
+export interface WhyAnswer {
+  readonly sentence: string;
+  readonly facts: readonly { readonly kind: string }[];
+}
+
+export interface WorkerAnswer {
+  readonly id: string;
+  readonly types: readonly string[];
+  /** Attempts it runs at once. */
+  readonly slots: number;
+  readonly running: number;
+  readonly alive: boolean;
+  readonly degraded: string | null;
+  readonly seenAt: string;
+  readonly version: string;
+}
+
 export interface RescheduleAnswer {
   readonly id: string;
   readonly status: Status;

@@ -27,6 +27,8 @@ import type {
   TaskFilter,
   TenantAnswer,
   TypeAnswer,
+  WhyAnswer,
+  WorkerAnswer,
 } from './answers.ts';
 
 export interface ApiOptions {
@@ -168,6 +170,10 @@ export function createApi({ url, key, fetch: request = fetch, timeoutMs = 30_000
         query: { tenant },
         ...(reason === undefined ? {} : { body: { reason } }),
       }),
+    why: (id: string, query: { tenant?: string | undefined } = {}) =>
+      call<WhyAnswer>('GET', task(id, '/why'), { query }),
+    workers: (query: { type?: string | undefined } = {}) =>
+      call<{ readonly workers: readonly WorkerAnswer[] }>('GET', '/v1/workers', { query }),
     reschedule: (
       id: string,
       change: { priority?: number | undefined; runAt?: string | number | null | undefined },

@@ -306,6 +306,7 @@ describe('output at 80 columns', () => {
         dead                     Look into the dead-letter queues
         replay                   Give tasks that died another round of attempts
         queue                    How many tasks there are
+        worker                   Who runs tasks
         schedule                 Recurring tasks: one for each slot of a schedule
         type                     Settings of task types
         key                      API keys
@@ -347,6 +348,32 @@ test('task cancel says whether it is done or asked for', async () => {
   ]);
   expect(out).toBe(`${ID}  CANCEL_REQUESTED\n`);
   expect(calls[0]).toMatchObject({ path: `/v1/tasks/${ID}/cancel`, body: { reason: 'wrong clip' } });
+});
+
+test('task why prints the sentence', async () => {
+  const { out, calls } = await cli(`task why ${ID}`, [
+    { body: { sentence: 'Task waits (INGESTED): it is due later.', facts: [{ kind: 'due_later' }] } },
+  ]);
+  expect(out).toBe('Task waits (INGESTED): it is due later.\n');
+  expect(calls[0]?.path).toBe(`/v1/tasks/${ID}/why`);
+});
+
+test('worker list shows slots and silence', async () => {
+  const worker = { id: 'w1', types: ['mail'], slots: 4, running: 1, version: '1', degraded: null };
+  const seenAt = new Date(NOW - 2_000).toISOString();
+  const { out, calls } = await cli('worker list --type mail', [
+    {
+      body: {
+        workers: [
+          { ...worker, alive: true, seenAt },
+          { ...worker, id: 'w2', alive: false, seenAt },
+        ],
+      },
+    },
+  ]);
+  expect(calls[0]?.path).toBe('/v1/workers?type=mail');
+  expect(out).toMatch(/w1 +mail +1\/4 +live/);
+  expect(out).toMatch(/w2 +mail +1\/4 +silent/);
 });
 
 test('task reschedule changes priority and time', async () => {

@@ -14,6 +14,7 @@ import { addTaskCommands } from './task.ts';
 import { addTenantCommands } from './tenant.ts';
 import { EXIT, type ExitCode, type Terminal } from './terminal.ts';
 import { addTypeCommands } from './type.ts';
+import { addWorkerCommands } from './worker.ts';
 
 /** Runs one command line (without node and script) and resolves with its exit code. Nothing is thrown. */
 export async function runCommandLine(args: readonly string[], terminal: Terminal): Promise<ExitCode> {
@@ -37,6 +38,7 @@ export async function runCommandLine(args: readonly string[], terminal: Terminal
     addDeadCommands,
     addReplayCommands,
     addQueueCommands,
+    addWorkerCommands,
     addScheduleCommands,
     addTypeCommands,
     addKeyCommands,

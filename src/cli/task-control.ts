@@ -29,6 +29,19 @@ export function addTaskControlCommands(
     );
 
   task
+    .command('why')
+    .description('Say why a task is not running')
+    .argument('<id>')
+    .action((id: string, _options: object, command: Command) =>
+      run(async () => {
+        const session = openSession(command, terminal);
+        const answer = await session.api.why(id, { tenant: session.tenant });
+        session.show(answer, () => answer.sentence);
+        return EXIT.ok;
+      }),
+    );
+
+  task
     .command('reschedule')
     .description('Change the priority or the time of a task that waits')
     .argument('<id>')

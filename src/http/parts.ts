@@ -2,7 +2,7 @@ import type { ProjectionDesk } from '../../projections/engine/rebuild/desk.ts';
 import type { Backlog } from '../intake/backlog.ts';
 import type { Intake } from '../intake/intake.ts';
 import type { Unserved } from '../intake/unserved.ts';
-import type { EventLog } from '../log/event-log.ts';
+import type { EventLog, LogReader, ReaderOptions } from '../log/event-log.ts';
 import type { Logger } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { Operations } from '../operations/operations.ts';
@@ -13,6 +13,7 @@ import type { Registry } from '../registry/registry.ts';
 import type { Workers } from '../registry/workers.ts';
 import type { Schedules } from '../schedules/schedules.ts';
 import type { Health } from './health.ts';
+import type { Fact } from './why.ts';
 
 /** What the routes are made of. The server owns none of it: whoever passes it in starts and stops it. */
 export interface HttpParts {
@@ -24,7 +25,11 @@ export interface HttpParts {
   readonly projections: ProjectionDesk;
   readonly operations: Operations;
   readonly log: EventLog;
+  /** A reader of the log for one client's feed. */
+  readonly readLog: (options: ReaderOptions) => LogReader;
   readonly workers: Workers;
+  /** Asks the leading dispatcher why a task is not running; undefined when none answers. */
+  readonly explain: (tenant: string, taskId: string) => Promise<readonly Fact[] | undefined>;
   readonly health: Health;
   readonly backlog: Pick<Backlog, 'full' | 'waiting'>;
   readonly unserved: Pick<Unserved, 'versionsOf'>;

@@ -12,6 +12,7 @@ import { createRateLimit } from './rate-limit.ts';
 import { adminRoutes } from './routes/admin.ts';
 import { cancellationRoutes } from './routes/cancellations.ts';
 import { deadLetterRoutes } from './routes/dead-letters.ts';
+import { eventRoutes } from './routes/events.ts';
 import { publicRoutes } from './routes/health.ts';
 import { metricsRoutes } from './routes/metrics.ts';
 import { pauseRoutes } from './routes/pauses.ts';
@@ -23,9 +24,13 @@ import { submitRoutes } from './routes/submit.ts';
 import { taskCommandRoutes } from './routes/task-commands.ts';
 import { taskRoutes } from './routes/tasks.ts';
 import { typeRoutes } from './routes/types.ts';
+import { whyRoutes } from './routes/why.ts';
 import { workerRoutes } from './routes/workers.ts';
 import { createUnknownRoute } from './unknown-route.ts';
 import { answerUnreadable } from './unreadable.ts';
+
+/** How long `stop` waits for requests in flight: longer than any of them may take. */
+const STOP_WAIT_MS = 15_000;
 
 export interface HttpServer extends Service {
   /** Where it listens; throws before `start()`. */
@@ -42,6 +47,7 @@ export async function createHttpServer(parts: HttpParts): Promise<HttpServer> {
   const { config, registry, clock, logger, metrics } = parts;
   let closing = false;
   let url: string | undefined;
+  let feeds: { endAll(): void } | undefined;
   const rateLimit = createRateLimit({ ratePerSecond: config.httpRatePerSecond, clock });
 
   const app = fastify({
@@ -93,7 +99,9 @@ export async function createHttpServer(parts: HttpParts): Promise<HttpServer> {
     replayRoutes(api, parts);
     queueRoutes(api, parts);
     pauseRoutes(api, parts);
+    whyRoutes(api, parts);
     workerRoutes(api, parts);
+    feeds = eventRoutes(api, parts);
     cancellationRoutes(api, parts);
     typeRoutes(api, parts);
     projectionRoutes(api, parts);
@@ -138,7 +146,11 @@ export async function createHttpServer(parts: HttpParts): Promise<HttpServer> {
     },
     async stop() {
       closing = true;
-      await app.close();
+      // A feed has no end of its own.
+      feeds?.endAll();
+      // A connection that never sent a request is not idle to Node, and would be waited for for a minute.
+      const impatient = setTimeout(() => app.server.closeAllConnections(), STOP_WAIT_MS);
+      await app.close().finally(() => clearTimeout(impatient));
     },
   };
 }

@@ -1,6 +1,7 @@
 import type { NatsConnection } from '@nats-io/transport-node';
 import type { ProjectionDesk } from '../../projections/engine/rebuild/desk.ts';
 import { TaskledgerError } from '../../src/domain/errors.ts';
+import { askDispatcher } from '../../src/http/explain.ts';
 import { createHealth } from '../../src/http/health.ts';
 import type { HttpParts } from '../../src/http/parts.ts';
 import { createHttpServer, type HttpServer } from '../../src/http/server.ts';
@@ -8,6 +9,7 @@ import { createBacklog } from '../../src/intake/backlog.ts';
 import { createIntake } from '../../src/intake/intake.ts';
 import { createUnserved } from '../../src/intake/unserved.ts';
 import { openLog } from '../../src/log/open.ts';
+import { createLogReader } from '../../src/log/reader.ts';
 import { ensureStreams } from '../../src/log/streams.ts';
 import { type Names, names } from '../../src/log/subjects.ts';
 import { silentLogger } from '../../src/observe/log.ts';
@@ -87,6 +89,8 @@ export async function startApi(
     schedules,
     operations,
     workers,
+    explain: askDispatcher(nc, subjects.explain(config.dispatchGroup)),
+    readLog: (options) => createLogReader({ nc, names: subjects, logger }, options),
     log,
     health,
     backlog,

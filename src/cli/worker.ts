@@ -1,0 +1,48 @@
+import type { Command } from 'commander';
+import type { WorkerAnswer } from './answers.ts';
+import { openSession } from './connection.ts';
+import { type Column, table } from './table.ts';
+import { EXIT, type ExitCode, type Terminal } from './terminal.ts';
+
+const COLUMNS: readonly Column[] = [
+  { title: 'WORKER' },
+  { title: 'TYPES', flexible: true },
+  { title: 'RUNS', align: 'right' },
+  { title: 'STATE' },
+  { title: 'LAST SEEN' },
+  { title: 'VERSION' },
+];
+
+export function addWorkerCommands(
+  program: Command,
+  terminal: Terminal,
+  run: (action: () => Promise<ExitCode>) => Promise<void>,
+): void {
+  program
+    .command('worker')
+    .description('Who runs tasks')
+    .command('list')
+    .description('Registered workers, with the slots they have taken')
+    .option('--type <type>')
+    .action((options: { type?: string }, command: Command) =>
+      run(async () => {
+        const session = openSession(command, terminal);
+        const answer = await session.api.workers({ type: options.type });
+        session.show(answer, () =>
+          answer.workers.length === 0
+            ? 'No worker is registered.'
+            : table(COLUMNS, answer.workers.map(row), terminal.columns),
+        );
+        return EXIT.ok;
+      }),
+    );
+}
+
+const row = ({ id, types, running, slots, alive, degraded, seenAt, version }: WorkerAnswer): string[] => [
+  id,
+  types.join(', '),
+  `${running}/${slots}`,
+  degraded ?? (alive ? 'live' : 'silent'),
+  seenAt,
+  version,
+];
