@@ -80,7 +80,7 @@ const readable = (fact: Fact): Fact => ({
 });
 
 function text(fact: Fact, { type }: { readonly type: string; readonly status: Status }): string {
-  const said = (name: string): string => String(fact[name] ?? '?');
+  const said = (name: string): string => plain(fact[name]);
   switch (fact.kind) {
     case 'no_dispatcher':
       return 'no dispatcher leads, so nothing is handed out';
@@ -112,6 +112,12 @@ function text(fact: Fact, { type }: { readonly type: string; readonly status: St
 }
 
 const pausedScope = ({ tenant, type }: Fact): string =>
-  [tenant === undefined ? '' : `tenant ${String(tenant)}`, type === undefined ? '' : `type ${String(type)}`]
+  [tenant === undefined ? '' : `tenant ${plain(tenant)}`, type === undefined ? '' : `type ${plain(type)}`]
     .filter((part) => part !== '')
     .join(', ');
+
+/** A fact's value as it stands in a sentence. */
+function plain(value: unknown): string {
+  if (value === undefined || value === null) return '?';
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
