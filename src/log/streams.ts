@@ -25,6 +25,8 @@ import type { Names } from './subjects.ts';
 /** Settings that follow the configuration; any other difference is an incompatible stream. */
 const CHANGEABLE = ['max_age', 'max_bytes', 'num_replicas', 'duplicate_window'] as const;
 /** While a cluster elects its leader. */
+/** A cluster that has just started may not have met all of its servers yet. */
+const NO_SUITABLE_PEERS = 10_005;
 const TRIES = 20;
 const PAUSE_MS = 500;
 
@@ -196,7 +198,9 @@ async function patiently(work: () => Promise<void>): Promise<void> {
           { key: 'TASKLEDGER_REPLICAS', reason: message },
           { cause },
         );
-      if (cause instanceof JetStreamApiError && cause.status !== 503)
+      const passing =
+        isApiError(cause, NO_SUITABLE_PEERS) || !(cause instanceof JetStreamApiError) || cause.status === 503;
+      if (!passing)
         throw new TaskledgerError('log_unavailable', { reason: `${message} (${cause.code})` }, { cause });
       if (attempt === TRIES) throw new TaskledgerError('log_unavailable', { reason: message }, { cause });
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
