@@ -5,15 +5,15 @@ import { createLogger } from '../../src/observe/log.ts';
 import { loadConfig } from '../../src/platform/config.ts';
 import { migrate } from '../../src/platform/migrate.ts';
 import { type ChildSpec, startChildren } from './children.ts';
-import { ensureDemoKey } from './demo-key.ts';
 import { banner, whenHealthy } from './greeting.ts';
+import { ensureKeys } from './keys.ts';
 import { openPortBook } from './ports.ts';
 import { processesOf } from './processes.ts';
 import { startServers } from './servers.ts';
 import { lockFolder, runSession } from './session.ts';
 import { watchSources } from './watch.ts';
 
-// Starts everything on this machine: servers, migrations, a demo tenant with its key, the program, demo workers.
+// Starts everything on this machine: servers, migrations, a demo tenant, keys, the program, demo workers.
 
 const { values: options } = parseArgs({
   options: {
@@ -50,7 +50,7 @@ process.exitCode = await runSession(async (session) => {
 
   const config = loadConfig(env);
   await migrate(databaseUrl, { logger: createLogger({ logLevel: 'warn' }) });
-  const key = await ensureDemoKey(config, join(dataDir, 'demo-key'));
+  const keys = await ensureKeys(config, dataDir);
   session.signal.throwIfAborted();
 
   const url = `http://127.0.0.1:${httpPort}`;
@@ -61,7 +61,7 @@ process.exitCode = await runSession(async (session) => {
         cwd: ROOT,
         specs: specs.map((spec) => ({
           ...spec,
-          env: { ...env, TASKLEDGER_URL: url, TASKLEDGER_KEY: key, ...spec.env },
+          env: { ...env, TASKLEDGER_URL: url, TASKLEDGER_KEY: keys.demo, ...spec.env },
         })),
         print,
         colour: process.stdout.isTTY,
@@ -80,5 +80,5 @@ process.exitCode = await runSession(async (session) => {
     };
     await session.start(async () => watchSources(ROOT, ['src', 'projections', 'migrations'], restart));
   }
-  print(banner({ url, key, natsUrl, databaseUrl, dataDir, note }));
+  print(banner({ url, keys, natsUrl, databaseUrl, dataDir, note }));
 }, print);

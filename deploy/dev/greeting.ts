@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { DevKeys } from './keys.ts';
 
 const HEALTHY_TIMEOUT_MS = 60_000;
 
@@ -28,7 +29,7 @@ export async function whenHealthy(url: string, signal: AbortSignal): Promise<voi
 
 export interface Greeting {
   readonly url: string;
-  readonly key: string;
+  readonly keys: DevKeys;
   readonly natsUrl: string;
   readonly databaseUrl: string;
   readonly dataDir: string;
@@ -39,7 +40,7 @@ export interface Greeting {
   };
 }
 
-export const banner = ({ url, key, natsUrl, databaseUrl, dataDir, note }: Greeting): string => `
+export const banner = ({ url, keys, natsUrl, databaseUrl, dataDir, note }: Greeting): string => `
   Taskledger is running.
 
     API       ${url}
@@ -47,13 +48,19 @@ export const banner = ({ url, key, natsUrl, databaseUrl, dataDir, note }: Greeti
     NATS      ${natsUrl}
     Postgres  ${databaseUrl}
     Data      ${dataDir}
-    Key       ${key}   (tenant demo)
+    Key       ${keys.demo}   (tenant demo)
+    Operator  ${keys.operator}   (all tenants)
 
   ${note.text}
   Submit a task of your own:
 
-    curl -s ${url}/v1/tasks -H 'authorization: Bearer ${key}' \\
+    curl -s ${url}/v1/tasks -H 'authorization: Bearer ${keys.demo}' \\
       -H 'content-type: application/json' -d '${JSON.stringify({ type: note.sample.type, payload: note.sample.payload })}'
+
+  Look around from another terminal:
+
+    export TASKLEDGER_URL=${url} TASKLEDGER_KEY=${keys.demo}
+    npx taskledger queue list
 
   Ctrl+C stops everything.
 `;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ensureDemoKey } from '../../deploy/dev/demo-key.ts';
+import { ensureKeys } from '../../deploy/dev/keys.ts';
 import { createApi } from '../../src/cli/api.ts';
 import { loadConfig } from '../../src/platform/config.ts';
 import { eventually } from '../support/eventually.ts';
@@ -27,7 +27,7 @@ beforeAll(async () => {
   await mkdir(join(ROOT, '.taskledger'), { recursive: true });
   folder = await mkdtemp(join(ROOT, '.taskledger', 'readme-'));
   const env = environment();
-  key = await ensureDemoKey(loadConfig(env), join(folder, 'key'));
+  ({ demo: key } = await ensureKeys(loadConfig(env), folder));
   const program = startNodeProcess('src/main.ts', ['all'], env);
   processes.push(program);
   url = String((await program.logged('HTTP API listens')).url);
@@ -78,6 +78,17 @@ describe('the README', () => {
     for (const command of commands) {
       const { stdout } = await run('sh', ['-c', command]);
       expect(JSON.parse(stdout), command).not.toHaveProperty('error');
+    }
+  });
+
+  test('shows commands that exist', async () => {
+    const named = [...readme.matchAll(/`(?:npx )?taskledger ([a-z]+|--help)/g)].map(([, command]) =>
+      String(command),
+    );
+    expect(named.length).toBeGreaterThan(2);
+    for (const command of named) {
+      const help = command === '--help' ? [command] : [command, '--help'];
+      expect((await run('npx', ['taskledger', ...help])).stdout).toMatch(/^Usage: taskledger/);
     }
   });
 

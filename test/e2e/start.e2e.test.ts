@@ -54,6 +54,16 @@ function pasted(greeting: string): string {
 const shownIn = (greeting: string, name: string): string =>
   new RegExp(`^ {4}${name} +(\\S+)`, 'm').exec(greeting)?.[1] ?? '';
 
+/** What the command line of the clone prints for the owner of a key that the greeting shows. */
+async function commandLine(greeting: string, key: 'Key' | 'Operator', args: string[]): Promise<string> {
+  const env = {
+    ...process.env,
+    TASKLEDGER_URL: shownIn(greeting, 'API'),
+    TASKLEDGER_KEY: shownIn(greeting, key),
+  };
+  return (await run(process.execPath, ['deploy/dev/taskledger.mjs', ...args], { cwd: ROOT, env })).stdout;
+}
+
 async function taskAt(greeting: string, id: string): Promise<{ status: string }> {
   const response = await fetch(`${shownIn(greeting, 'API')}/v1/tasks/${id}`, {
     headers: { authorization: `Bearer ${shownIn(greeting, 'Key')}` },
@@ -79,6 +89,8 @@ test('npm start runs everything: its curl command runs a task, Ctrl+C leaves no 
   const { stdout } = await run('/bin/sh', ['-c', pasted(greeting)]);
   const { id }: { id: string } = JSON.parse(stdout);
   await eventually(async () => (await taskAt(greeting, id)).status === 'COMPLETED', { timeoutMs: 60_000 });
+  expect(await commandLine(greeting, 'Key', ['task', 'get', id])).toContain('COMPLETED');
+  expect(await commandLine(greeting, 'Operator', ['tenant', 'list'])).toContain('demo');
   expect((await leftovers(dataDir, first.output())).length).toBeGreaterThan(3);
 
   const refused = start(dataDir);

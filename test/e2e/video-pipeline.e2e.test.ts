@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { DEMO_TENANT, ensureDemoKey } from '../../deploy/dev/demo-key.ts';
+import { DEMO_TENANT, ensureKeys } from '../../deploy/dev/keys.ts';
 import type { Task } from '../../src/cli/answers.ts';
 import { type Api, createApi } from '../../src/cli/api.ts';
 import type { Demo } from '../../src/demo/demo.ts';
@@ -61,7 +61,7 @@ beforeAll(async () => {
     processes.push(started);
     return started;
   };
-  const key = await ensureDemoKey(config, join(dataDir, 'key'));
+  const { demo: key } = await ensureKeys(config, dataDir);
   program = start('src/main.ts', ['all']);
   const { url } = await program.logged('HTTP API listens');
   api = createApi({ url: String(url), key });

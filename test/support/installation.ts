@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DEMO_TENANT, ensureDemoKey } from '../../deploy/dev/demo-key.ts';
+import { DEMO_TENANT, ensureKeys } from '../../deploy/dev/keys.ts';
 import type { EventKind, Recorded } from '../../src/domain/events.ts';
 import { createWorker, type Worker } from '../../src/index.ts';
 import { openLog } from '../../src/log/open.ts';
@@ -48,7 +48,7 @@ export async function startInstallation(
   const dir = await mkdtemp(join(tmpdir(), 'installation-'));
   const own = { TASKLEDGER_HTTP_PORT: '0', TASKLEDGER_LOG_LEVEL: 'info', ...env };
   const config = loadConfig(own);
-  const key = await ensureDemoKey(config, join(dir, 'key'));
+  const { demo: key } = await ensureKeys(config, dir);
   const processes = new Map(roles.map((role) => [role, startNodeProcess('src/main.ts', [role], own)]));
   const api = processes.get('api') ?? processes.get('all');
   const url = String((await api?.logged('HTTP API listens', 60_000))?.['url']);
