@@ -17,9 +17,11 @@ import { createHttpServer } from './http/server.ts';
 import { createBacklog } from './intake/backlog.ts';
 import { createGateway } from './intake/gateway.ts';
 import { createIntake } from './intake/intake.ts';
+import { openRates } from './intake/rates/open.ts';
 import { createUnserved } from './intake/unserved.ts';
 import { type OpenedLog, openLog } from './log/open.ts';
 import { createLogReader } from './log/reader.ts';
+import { clockOfServers } from './log/server-clock.ts';
 import { ensureStreams } from './log/streams.ts';
 import { type Names, names as namesOf } from './log/subjects.ts';
 import { createFlowCheck, type FlowCheck } from './observe/flow-check.ts';
@@ -144,13 +146,16 @@ async function apiRole({ config, nc, names, log, logger, flow, told }: Parts): P
   const observe = (via: string) => (outcome: string, ms: number) => metrics.submission(via, outcome, ms);
   const unserved = createUnserved({ nc, names, clock });
   metrics.watchUnserved(() => unserved.all());
-  const intake = { log, types: registry.types, config, clock, backlog };
+  const serverClock = clockOfServers(nc, names);
+  const { tenants, types } = registry;
+  const rates = openRates({ nc, names, clock: serverClock, logger, tenants, types });
+  const intake = { log, types, config, clock, backlog, rates };
   const gateway = createGateway({
     nc,
     names,
     intake: createIntake(intake),
     backlog,
-    tenants: registry.tenants,
+    tenants,
     logger,
     // The gateway sees outcomes that intake does not: misaddressed and deferred messages.
     observe: observe('nats'),
@@ -197,6 +202,7 @@ async function apiRole({ config, nc, names, log, logger, flow, told }: Parts): P
     logger,
   });
   return serviceGroup('api', [
+    serverClock,
     registry,
     operatorKeyOf(config, registry, logger),
     schedules,

@@ -22,10 +22,10 @@ export interface BackupParts {
  * The streams of an installation, in the order that makes a backup under load consistent. A submission is in SUBMISSIONS
  * until it is in TASKS: taken first, it is in both at worst, and intake recognises it. HISTORY draws from TASKS: taken
  * first, it lacks at worst what it then draws again; ahead of TASKS, it would pass over events of the same sequences.
- * Timers are hints, and settings change rarely. Leaders and workers are facts of the moment: they are not kept.
+ * Timers are hints, and settings change rarely. Leaders, workers and what is left of rates are facts of the moment: they are not kept.
  */
 export function streamsInOrder({ streams, buckets }: Names): readonly string[] {
-  const { leaders: _leaders, workers: _workers, ...lasting } = buckets;
+  const { leaders: _leaders, workers: _workers, rates: _rates, ...lasting } = buckets;
   return [
     streams.submissions,
     streams.history,

@@ -143,6 +143,12 @@ export const catalogue = {
     'Tenant {tenant} has {waiting} tasks waiting; its limit is {limit}',
     'Retry after the time in Retry-After.',
   ),
+  submission_rate_limited: entry(
+    429,
+    true,
+    '{scope} may submit {limit} tasks a second, and {burst} at once after a calm time: that is used up',
+    'Send again after {retryAfterMs} ms and spread the tasks, or have the rate raised: "taskledger tenant set", "taskledger type set".',
+  ),
   rate_limited: entry(429, true, 'Too many requests', 'Retry after the time in Retry-After.'),
   log_unavailable: entry(
     503,

@@ -21,6 +21,8 @@ import { type Addressed, addressOf, receive } from './receipt.ts';
  * Turns messages of SUBMISSIONS into tasks. All API processes share one durable consumer; a message is acked once its
  * INGESTED or REJECTED is stored, so a crash in between means a redelivery, which finds the task there.
  *
+ * A message of a tenant whose own backlog is full stays in SUBMISSIONS and comes again later.
+ *
  * Modes: pulling -> (a type is full) -> closed -> (none is full) -> pulling; any -> stopped.
  */
 export interface Gateway extends Service {
@@ -32,10 +34,10 @@ export interface GatewayOptions {
   readonly nc: NatsConnection;
   readonly names: Names;
   readonly intake: Intake;
-  readonly backlog: Pick<Backlog, 'anyFull' | 'onOpen'>;
+  readonly backlog: Pick<Backlog, 'anyFull' | 'fullTenant' | 'onOpen'>;
   readonly tenants: { get(name: string): unknown };
   readonly logger: Logger;
-  /** Told of every message: `accepted`, `replayed`, `misaddressed`, `deferred`, or the code it was refused with. */
+  /** Told of every message: `accepted`, `replayed`, `misaddressed`, `deferred`, `parked`, or the code it was refused with. */
   readonly observe?: (outcome: string, ms: number) => void;
 }
 
@@ -46,6 +48,11 @@ const IN_FLIGHT = 256;
 /** A message that could not be stored comes back after this long. */
 const DEFER_MS = 2_000;
 const RETRY_MS = 500;
+/** One of a tenant whose backlog is full comes back after this long, and after twice as long each time, up to a minute. */
+const PARK_MS = 2_000;
+const MAX_PARK_MS = 60_000;
+/** Parked messages are among them: when there are so many, nobody's are delivered until some are taken. */
+const MAX_ACK_PENDING = 65_536;
 const CONSUMER_EXISTS = 10_148;
 
 export function createGateway(options: GatewayOptions): Gateway {
@@ -138,10 +145,9 @@ class SubmissionGateway implements Gateway {
     const { names, logger, observe } = this.#options;
     const startedAt = performance.now();
     const address = addressOf(names, message.subject);
-    const outcome =
-      address === undefined
-        ? this.#misaddressed(message)
-        : await this.#settle(message, address).catch(defect);
+    const outcome = await (address === undefined
+      ? this.#misaddressed(message)
+      : (this.#park(message, address) ?? this.#settle(message, address).catch(defect)));
     this.#counts[outcome] = (this.#counts[outcome] ?? 0) + 1;
     observe?.(outcome, performance.now() - startedAt);
 
@@ -177,6 +183,13 @@ class SubmissionGateway implements Gateway {
     }
   }
 
+  /** A tenant with too much waiting waits with its further submissions too, and no other tenant waits with it. */
+  #park(message: JsMsg, { tenant }: Addressed): string | undefined {
+    if (this.#options.backlog.fullTenant(tenant) === undefined) return undefined;
+    message.nak(Math.min(MAX_PARK_MS, PARK_MS * 2 ** Math.min(10, message.info.deliveryCount - 1)));
+    return 'parked';
+  }
+
   /** Names that can never be a tenant or a type have no place where a REJECTED could stand. */
   #misaddressed(message: JsMsg): string {
     const { logger } = this.#options;
@@ -210,7 +223,7 @@ class SubmissionGateway implements Gateway {
         ack_wait: nanos(ACK_WAIT_MS),
         deliver_policy: DeliverPolicy.All,
         max_deliver: -1,
-        max_ack_pending: 8_192,
+        max_ack_pending: MAX_ACK_PENDING,
       });
     } catch (cause) {
       // It exists with other settings: an operator's choice.

@@ -10,6 +10,7 @@ import type { TypeSettings } from '../registry/type-settings.ts';
 import type { Backlog } from './backlog.ts';
 import { fingerprintOf } from './identity.ts';
 import { type Issue, issue, type Reason, reasonOf } from './issue.ts';
+import type { OverRate, SubmissionRates } from './rates/submission-rates.ts';
 import { parseSubmission, type Submission } from './submission.ts';
 
 /**
@@ -40,7 +41,7 @@ export interface IntakeContext {
   readonly idempotencyKey?: string | undefined;
   /** The id of a task without a key; a new UUIDv7 when absent. */
   readonly fallbackId?: string;
-  /** Accepts although the type is full: for what has been stored already. */
+  /** Accepts although the type is full or the tenant over its rate: for what has been stored already. */
   readonly ignoreBacklog?: boolean;
   /** The schedule that the task comes from. */
   readonly schedule?: Scheduled;
@@ -70,6 +71,8 @@ export interface IntakeOptions {
   readonly config: Pick<Config, 'maxPayloadBytes' | 'maxPayloadDepth'>;
   readonly clock: Clock;
   readonly backlog: Pick<Backlog, 'full'> & Partial<Pick<Backlog, 'fullTenant'>>;
+  /** No bounds when absent. */
+  readonly rates?: Pick<SubmissionRates, 'take'>;
   /** Answers `log_unavailable` when the log has not confirmed within this time; no bound but the log's own when absent. */
   readonly confirmWithinMs?: number;
   /** Told of every outcome: `accepted`, `replayed` or the error's code, and how long it took. */
@@ -79,7 +82,7 @@ export interface IntakeOptions {
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
 export function createIntake(options: IntakeOptions): Intake {
-  const { log, types, config, clock, backlog, observe, confirmWithinMs } = options;
+  const { log, types, config, clock, backlog, rates, observe, confirmWithinMs } = options;
   const limits = { maxBytes: config.maxPayloadBytes, maxDepth: config.maxPayloadDepth };
   const settingsOf = (type: string) => types.get(type);
 
@@ -94,12 +97,20 @@ export function createIntake(options: IntakeOptions): Intake {
     });
     if (!parsed.ok) return refused(parsed.issues);
     const { submission } = parsed;
-    const full = context.ignoreBacklog === true ? undefined : backlog.full(submission.type);
-    if (full !== undefined) return refused([issue('backlog_full', { ...full })]);
-    const fullTenant = context.ignoreBacklog === true ? undefined : backlog.fullTenant?.(tenant);
-    if (fullTenant !== undefined) return refused([issue('tenant_backlog_full', { ...fullTenant })]);
+    const throttled = context.ignoreBacklog === true ? undefined : await throttle(tenant, submission.type);
+    if (throttled !== undefined) return refused([throttled]);
     const stored = store(log, submission, ingest(submission, clock.now(), context));
     return confirmWithinMs === undefined ? stored : within(confirmWithinMs, stored);
+  }
+
+  /** The rates last: a token is not spent on what is refused anyhow. */
+  async function throttle(tenant: string, type: string): Promise<Issue | undefined> {
+    const full = backlog.full(type);
+    if (full !== undefined) return issue('backlog_full', { ...full });
+    const fullTenant = backlog.fullTenant?.(tenant);
+    if (fullTenant !== undefined) return issue('tenant_backlog_full', { ...fullTenant });
+    const over = await rates?.take(tenant, type);
+    return over === undefined ? undefined : overRateIssue(over);
   }
 
   async function observed(tenant: string, input: unknown, context: IntakeContext): Promise<SubmitOutcome> {
@@ -198,6 +209,16 @@ async function storeRejection(log: EventLog, rejection: Rejection, at: number) {
   const [first] = await log.readTask(tenant, taskId);
   return { seq: first?.seq ?? 0, existed: true };
 }
+
+const overRateIssue = ({ tenant, type, ratePerSecond, burst, retryAfterMs }: OverRate): Issue =>
+  issue('submission_rate_limited', {
+    scope: type === undefined ? `Tenant ${tenant}` : `Tenant ${tenant} of type ${type}`,
+    tenant,
+    ...(type === undefined ? {} : { type }),
+    limit: ratePerSecond,
+    burst,
+    retryAfterMs,
+  });
 
 const validTrace = (trace: string | undefined): string | undefined =>
   trace !== undefined && TRACEPARENT.test(trace) ? trace : undefined;

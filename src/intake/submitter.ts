@@ -1,19 +1,22 @@
 import type { NatsConnection } from '@nats-io/transport-node';
 import type { Actor } from '../domain/events.ts';
 import { openLog } from '../log/open.ts';
+import { clockOfServers } from '../log/server-clock.ts';
 import { names } from '../log/subjects.ts';
 import { type Logger, silentLogger } from '../observe/log.ts';
 import { monotonicClock, systemClock } from '../platform/clock.ts';
 import { type Config, loadConfig } from '../platform/config.ts';
 import { connectNats } from '../platform/nats.ts';
-import { mirrorTypes } from '../registry/registry.ts';
+import { serviceGroup } from '../platform/service.ts';
+import { mirrorSubmissionSettings } from '../registry/registry.ts';
 import { createBacklog } from './backlog.ts';
 import { createIntake, type SubmitOutcome } from './intake.ts';
+import { openRates } from './rates/open.ts';
 import type { TaskInput } from './submission.ts';
 
 /** Submits tasks of one tenant straight to the log: for trusted publishers inside the orchestrator's NATS account. */
 export interface Submitter {
-  /** The same checks, idempotency and backpressure as `POST /v1/tasks`. `key` as in `Idempotency-Key`. */
+  /** The same checks, idempotency, backpressure and rates as `POST /v1/tasks`. `key` as in `Idempotency-Key`. */
   submit(input: TaskInput, options?: SubmitOptions): Promise<SubmitOutcome>;
   /** All at once; the outcomes stand in the order of the inputs. */
   submitBatch(inputs: readonly TaskInput[], options?: Pick<SubmitOptions, 'trace'>): Promise<SubmitOutcome[]>;
@@ -50,28 +53,31 @@ export async function createSubmitter(options: SubmitterOptions): Promise<Submit
     : nats;
   const subjects = names(options.prefix ?? config.prefix);
   const log = await openLog({ nc, names: subjects, config, logger });
-  const types = mirrorTypes({ nc, names: subjects, logger });
+  const settings = mirrorSubmissionSettings({ nc, names: subjects, logger });
+  const { tenants, types } = settings;
+  const clock = clockOfServers(nc, subjects);
   const backlog = createBacklog({
     nc,
     names: subjects,
     clock: monotonicClock,
     logger,
-    limitOf: (type) => types.settings.get(type)?.maxBacklog ?? config.maxBacklog,
+    limitOf: (type) => types.get(type)?.maxBacklog ?? config.maxBacklog,
+    tenantLimitOf: (name) => tenants.get(name)?.maxBacklog,
   });
+  const parts = serviceGroup('submitter', [clock, settings, backlog]);
   const close = async (): Promise<void> => {
-    await backlog.stop();
-    await types.stop();
+    await parts.stop();
     await log.close();
     if (own) await nc.close();
   };
   try {
-    await types.start();
-    await backlog.start();
+    await parts.start();
   } catch (error) {
     await close();
     throw error;
   }
-  const intake = createIntake({ log, types: types.settings, config, clock: systemClock, backlog });
+  const rates = openRates({ nc, names: subjects, clock, logger, tenants, types });
+  const intake = createIntake({ log, types, config, clock: systemClock, backlog, rates });
   const actor: Actor = { kind: 'intake', id: name };
   return {
     submit: (input, { key, trace } = {}) =>

@@ -20,6 +20,10 @@ const SHORT_DEDUPE_MS = 1_000;
 const WORKER_TTL_MS = 60_000;
 /** How long a bulk operation can be looked up after its last change. */
 const OPERATIONS_TTL_MS = 90 * 24 * 3_600_000;
+/** Longer than any bucket of tokens takes to fill. */
+const RATES_TTL_MS = 25 * HOUR_MS;
+/** How long a debounce key is remembered after its last new task, beyond the hot window. */
+const DEBOUNCES_TTL_MS = 7 * 24 * HOUR_MS;
 
 /**
  * What the streams look like: DESIGN.md 3. HISTORY is a source, not a mirror: a mirror would keep sequences and times,
@@ -94,10 +98,14 @@ export interface BucketOptions {
 }
 
 /** The buckets and their options. */
-export function bucketConfigs(names: Names, { replicas }: StreamsConfig): [string, BucketOptions][] {
+export function bucketConfigs(
+  names: Names,
+  { replicas, hotWindowHours }: StreamsConfig,
+): [string, BucketOptions][] {
   const lasting = { replicas, history: 1, storage: StorageType.File, ttl: 0 };
   const { tenants, types, keys, controls, operations, leaders, workers, schedules, scheduleMarks } =
     names.buckets;
+  const { rates, debounces } = names.buckets;
   return [
     [tenants, lasting],
     [types, lasting],
@@ -108,5 +116,8 @@ export function bucketConfigs(names: Names, { replicas }: StreamsConfig): [strin
     [schedules, lasting],
     [scheduleMarks, lasting],
     [workers, { ...lasting, ttl: WORKER_TTL_MS }],
+    // A limit that is forgotten counts from a full bucket; none takes longer than a day to fill.
+    [rates, { ...lasting, storage: StorageType.Memory, ttl: RATES_TTL_MS }],
+    [debounces, { ...lasting, ttl: DEBOUNCES_TTL_MS + hotWindowHours * HOUR_MS }],
   ];
 }

@@ -24,6 +24,10 @@ export interface Names {
     /** How far each schedule has been fired. */
     readonly scheduleMarks: string;
     readonly operations: string;
+    /** What is left of the submission rates, one key a limit. */
+    readonly rates: string;
+    /** Where the chain of tasks of each debounce key has come to. */
+    readonly debounces: string;
   };
   /** `tasks.<tenant>.<type>.<taskId>.<event>`; QUEUED of a version after the first goes to `queued_v<version>`. */
   taskEvent(tenant: string, type: string, taskId: string, kind: EventKind, version?: number): string;
@@ -84,6 +88,8 @@ export function names(prefix: string): Names {
       schedules: `${p}schedules`,
       scheduleMarks: `${p}schedule_marks`,
       operations: `${p}operations`,
+      rates: `${p}rates`,
+      debounces: `${p}debounces`,
     },
     taskEvent: (tenant, type, taskId, kind, version = FIRST_VERSION) =>
       `${p}tasks.${tenant}.${type}.${taskId}.${kind === 'QUEUED' ? queuedToken(version) : eventToken(kind)}`,

@@ -15,6 +15,26 @@ const limits = {
 export const LimitsSchema = z.strictObject(limits);
 export type Limits = z.infer<typeof LimitsSchema>;
 
+const DAY_S = 86_400;
+
+/** Bound on submission over HTTP and by submitters, all processes together. */
+export const SubmissionRateSchema = z
+  .strictObject({
+    ratePerSecond: z.number().min(0.001).max(1_000_000),
+    /** How many may come together after a calm time; one second's worth, at least 1, when absent. */
+    burst: z.int().min(1).max(1_000_000).optional(),
+  })
+  .refine(({ ratePerSecond, burst = 1 }) => burst === 1 || burst <= ratePerSecond * DAY_S, {
+    path: ['burst'],
+    error: "must not be more than a day's worth of ratePerSecond",
+  });
+export type SubmissionRate = z.infer<typeof SubmissionRateSchema>;
+
 /** What one tenant has of one type: its weight there instead of its general one, and limits besides its general ones. */
-export const ShareSchema = z.strictObject({ weight: WeightSchema.optional(), ...limits });
+export const ShareSchema = z.strictObject({
+  weight: WeightSchema.optional(),
+  ...limits,
+  /** Instead of the one that the type's settings give to every tenant. */
+  submission: SubmissionRateSchema.optional(),
+});
 export type Share = z.infer<typeof ShareSchema>;

@@ -25,6 +25,8 @@ export interface Settings<T> {
   get(name: string): T | undefined;
   list(): T[];
   put(settings: T): Promise<T>;
+  /** Puts what `build` makes of the settings, and calls it again when somebody else was faster: nobody's change is lost. */
+  change(name: string, build: (current: T | undefined) => T): Promise<T>;
   /** Calls back for every change from now on, whoever made it; `undefined` is for settings that are gone. */
   onChange(listener: (name: string, settings: T | undefined) => void): void;
 }
@@ -49,52 +51,36 @@ export function openRegistry({ nc, names, logger }: RegistryOptions): Registry {
 
 /** Everything but the keys. */
 export function mirrorDispatchSettings({ nc, names, logger }: RegistryOptions): DispatchSettings {
-  const tenants = createMirror({
-    nc,
-    logger,
-    bucket: names.buckets.tenants,
-    parse: (value) => TenantSchema.parse(value),
-  });
   const pauses = createMirror({
     nc,
     logger,
     bucket: names.buckets.controls,
     parse: (value) => PauseSchema.parse(value),
   });
-  const types = mirrorTypes({ nc, names, logger });
+  const settings = mirrorSubmissionSettings({ nc, names, logger });
+  return { ...settings, ...serviceGroup('settings', [settings, pauses]), pauses: pausesOver(pauses) };
+}
+
+/** What submission is decided by. */
+export interface SubmissionSettings extends Service {
+  readonly tenants: Settings<Tenant>;
+  readonly types: Settings<TypeSettings>;
+}
+
+/** The settings of tenants and types alone, for parts that need nothing else. */
+export function mirrorSubmissionSettings({ nc, names, logger }: RegistryOptions): SubmissionSettings {
+  const { buckets } = names;
+  const tenants = createMirror({ nc, logger, bucket: buckets.tenants, parse: parseTenant });
+  const types = createMirror({ nc, logger, bucket: buckets.types, parse: parseType });
   return {
-    ...serviceGroup('settings', [tenants, types, pauses]),
-    tenants: settingsOver(
-      tenants,
-      ({ name }) => name,
-      (value) => TenantSchema.parse(value),
-    ),
-    types: types.settings,
-    pauses: pausesOver(pauses),
+    ...serviceGroup('submission settings', [tenants, types]),
+    tenants: settingsOver(tenants, ({ name }) => name, parseTenant),
+    types: settingsOver(types, ({ type }) => type, parseType),
   };
 }
 
-/** The settings of types alone, for parts that need nothing else. */
-export function mirrorTypes({ nc, names, logger }: RegistryOptions): Service & {
-  readonly settings: Settings<TypeSettings>;
-} {
-  const mirror = createMirror({
-    nc,
-    logger,
-    bucket: names.buckets.types,
-    parse: (value) => TypeSettingsSchema.parse(value),
-  });
-  return {
-    name: mirror.name,
-    start: () => mirror.start(),
-    stop: () => mirror.stop(),
-    settings: settingsOver(
-      mirror,
-      ({ type }) => type,
-      (value) => TypeSettingsSchema.parse(value),
-    ),
-  };
-}
+const parseTenant = (value: unknown): Tenant => TenantSchema.parse(value);
+const parseType = (value: unknown): TypeSettings => TypeSettingsSchema.parse(value);
 
 const settingsOver = <T>(
   mirror: Mirror<T>,
@@ -108,5 +94,10 @@ const settingsOver = <T>(
     const valid = parse(value);
     await mirror.put(keyOf(valid), valid);
     return valid;
+  },
+  async change(name, build) {
+    const changed = await mirror.change(name, (current) => parse(build(current)));
+    if (changed === undefined) throw new Error('settings are changed, not removed');
+    return changed;
   },
 });

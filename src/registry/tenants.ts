@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { NameSchema } from '../domain/names.ts';
-import { LimitsSchema, ShareSchema, WeightSchema } from './limits.ts';
+import { LimitsSchema, ShareSchema, SubmissionRateSchema, WeightSchema } from './limits.ts';
 
 export const TenantSchema = z.strictObject({
   name: NameSchema,
@@ -15,5 +15,7 @@ export const TenantSchema = z.strictObject({
   types: z.record(NameSchema, ShareSchema).optional(),
   /** Waiting tasks of all types above which submission answers 429; no limit when absent. */
   maxBacklog: z.int().min(1).optional(),
+  /** Tasks a second that may be submitted, over all types; no limit when absent. */
+  submission: SubmissionRateSchema.optional(),
 });
 export type Tenant = z.infer<typeof TenantSchema>;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { DEFAULT_PRIORITY, NameSchema, type Priority, PrioritySchema } from '../domain/names.ts';
 import { type PolicyOverride, PolicyOverrideSchema, policyOverride } from '../domain/policy.ts';
+import { SubmissionRateSchema } from './limits.ts';
 
 /** What an installation has decided about a task type. A type without settings works, with the defaults. */
 export const TypeSettingsSchema = z.strictObject({
@@ -15,6 +16,8 @@ export const TypeSettingsSchema = z.strictObject({
   concurrency: z.int().min(1).max(1_000_000).optional(),
   /** The same for the tasks of one tenant that share a `concurrencyKey`; 1 when absent. */
   concurrencyKeyLimit: z.int().min(1).max(1_000_000).optional(),
+  /** Tasks of the type a second that each tenant may submit, unless its own settings say otherwise; no limit when absent. */
+  submission: SubmissionRateSchema.optional(),
 });
 export type TypeSettings = z.infer<typeof TypeSettingsSchema>;
 

@@ -5,7 +5,7 @@ import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../platform/config.ts';
 import { type Service, serviceGroup } from '../platform/service.ts';
 import { createMirror } from '../registry/mirror.ts';
-import { mirrorTypes } from '../registry/registry.ts';
+import { mirrorSubmissionSettings } from '../registry/registry.ts';
 import { Firing, MarkSchema, type Pass } from './firing.ts';
 import { mirrorSchedules, type ScheduleParts } from './schedules.ts';
 
@@ -50,7 +50,7 @@ export function createScheduler(parts: SchedulerParts): Scheduler {
     logger,
     parse: (value) => MarkSchema.parse(value),
   });
-  const types = mirrorTypes(parts);
+  const settings = mirrorSubmissionSettings(parts);
   const leadership = new Leadership({
     nc,
     bucket: names.buckets.leaders,
@@ -67,7 +67,7 @@ export function createScheduler(parts: SchedulerParts): Scheduler {
     log,
     schedules,
     marks,
-    types: types.settings,
+    types: settings.types,
     clock,
     actor: { kind: 'dispatcher', id: owner },
     logger,
@@ -120,7 +120,7 @@ export function createScheduler(parts: SchedulerParts): Scheduler {
   };
   return {
     // Firing ends before the lease is given back, and both before what they read.
-    ...serviceGroup('scheduler', [schedules, marks, types, leadership, running]),
+    ...serviceGroup('scheduler', [schedules, marks, settings, leadership, running]),
     isLeader: () => leadership.holds(),
   };
 }

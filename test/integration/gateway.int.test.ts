@@ -14,6 +14,7 @@ const { nc, names, intake, registry, log } = api;
 const js = jetstream(nc);
 const jsm = await jetstreamManager(nc);
 let full: { type: string; waiting: number; limit: number } | undefined;
+const fullTenants = new Set<string>();
 const listeners: (() => void)[] = [];
 const gatewayOptions = {
   nc,
@@ -21,7 +22,11 @@ const gatewayOptions = {
   intake,
   tenants: registry.tenants,
   logger: silentLogger,
-  backlog: { anyFull: () => full, onOpen: (listener: () => void) => listeners.push(listener) },
+  backlog: {
+    anyFull: () => full,
+    fullTenant: (tenant: string) => (fullTenants.has(tenant) ? { tenant, waiting: 9, limit: 9 } : undefined),
+    onOpen: (listener: () => void) => listeners.push(listener),
+  },
 };
 const gateway = createGateway(gatewayOptions);
 beforeAll(() => gateway.start());
@@ -231,4 +236,18 @@ test('while a type is full nothing is pulled; when it opens, what waited is take
   full = undefined;
   for (const open of listeners) open();
   await eventually(async () => expect(await kindsOf(id)).toEqual(['INGESTED']));
+});
+
+test('a tenant whose own backlog is full waits, and no other tenant waits with it', async () => {
+  fullTenants.add('zeta');
+  const [parked, taken] = [randomUUID(), randomUUID()];
+  await publish(names.submit('zeta', 'mail'), { payload: 1, id: parked });
+  await submit(names.submit('acme', 'mail'), { payload: 1, id: taken });
+  await eventually(() => expect(gateway.stats()['parked']).toBeGreaterThan(0));
+  expect(await kindsOf(taken)).toEqual(['INGESTED']);
+  expect(await kindsOf(parked, 'zeta')).toEqual([]);
+  fullTenants.clear();
+  await eventually(async () => expect(await kindsOf(parked, 'zeta')).toEqual(['INGESTED']), {
+    timeoutMs: 20_000,
+  });
 });

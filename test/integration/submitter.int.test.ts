@@ -85,6 +85,18 @@ describe('a full type', () => {
   });
 });
 
+test('a tenant with too much waiting is refused here too', async () => {
+  await registry.tenants.put({ name: 'acme', createdAt: new Date().toISOString(), maxBacklog: 3 });
+  await eventually(async () => {
+    api.nc.publish(names.backlog, JSON.stringify({ waiting: {}, tenants: { acme: 3 } }));
+    const outcome = await submitter.submit({ type: 'mail', payload: 'one more' });
+    expect(outcome).toMatchObject({
+      ok: false,
+      error: { code: 'tenant_backlog_full', details: { tenant: 'acme', waiting: 3, limit: 3 } },
+    });
+  });
+});
+
 test('servers that are not there are named', async () => {
   await expect(
     createSubmitter({ nats: 'nats://127.0.0.1:1', tenant: 'acme', prefix: names.prefix }),

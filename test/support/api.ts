@@ -7,9 +7,11 @@ import type { HttpParts } from '../../src/http/parts.ts';
 import { createHttpServer, type HttpServer } from '../../src/http/server.ts';
 import { createBacklog } from '../../src/intake/backlog.ts';
 import { createIntake } from '../../src/intake/intake.ts';
+import { openRates } from '../../src/intake/rates/open.ts';
 import { createUnserved } from '../../src/intake/unserved.ts';
 import { openLog } from '../../src/log/open.ts';
 import { createLogReader } from '../../src/log/reader.ts';
+import { clockOfServers } from '../../src/log/server-clock.ts';
 import { ensureStreams } from '../../src/log/streams.ts';
 import { type Names, names } from '../../src/log/subjects.ts';
 import { silentLogger } from '../../src/observe/log.ts';
@@ -61,14 +63,19 @@ export async function startApi(
     clock,
     logger,
     limitOf: (type) => registry.types.get(type)?.maxBacklog ?? config.maxBacklog,
+    tenantLimitOf: (tenant) => registry.tenants.get(tenant)?.maxBacklog,
   });
   await backlog.start();
   const unserved = createUnserved({ nc, names: subjects, clock });
   await unserved.start();
   const metrics = createMetrics();
+  const serverClock = clockOfServers(nc, subjects);
+  await serverClock.start();
+  const { tenants, types } = registry;
   const intake = createIntake({
     log,
-    types: registry.types,
+    types,
+    rates: openRates({ nc, names: subjects, clock: serverClock, logger, tenants, types }),
     config,
     clock,
     backlog,
@@ -122,6 +129,7 @@ export async function startApi(
       await workers.stop();
       await backlog.stop();
       await schedules.stop();
+      await serverClock.stop();
       await unserved.stop();
       await registry.stop();
       await log.close();

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { TaskledgerError } from '../../domain/errors.ts';
 import type { IntakeContext, SubmitOutcome } from '../../intake/intake.ts';
@@ -29,6 +29,7 @@ const SUBMISSION_ERRORS = [
   'tenant_unknown',
   'backlog_full',
   'tenant_backlog_full',
+  'submission_rate_limited',
   'log_unavailable',
 ] as const;
 
@@ -58,7 +59,7 @@ export function submitRoutes(app: FastifyInstance, { config, intake, registry }:
         idempotencyKey: utf8(headerOf(request.headers['idempotency-key'])),
       });
       if (!outcome.ok) {
-        if (outcome.error.retryable) reply.header('retry-after', RETRY_AFTER_S);
+        tellWhenAgain(reply, [outcome.error]);
         return reply.code(outcome.error.status).send(errorBody(outcome.error, request.id, outcome.reasons));
       }
       const { id, status, seq, replayed } = outcome;
@@ -84,16 +85,21 @@ export function submitRoutes(app: FastifyInstance, { config, intake, registry }:
     bodyLimit: batchBodyLimit(config),
     responses: { 200: BatchResultSchema },
     errors: [...SUBMISSION_ERRORS, 'batch_too_large'],
-    async handler({ identity, body, request }) {
+    async handler({ identity, body, request, reply }) {
       const tasks = tasksOf(body, config.maxBatchTasks);
       const context = { actor: actorOf(identity), trace: headerOf(request.headers['traceparent']) };
-      return { results: await submitAll(identity, tasks, context) };
+      const outcomes = await submitAll(identity, tasks, context);
+      tellWhenAgain(
+        reply,
+        outcomes.flatMap((outcome) => (outcome.ok ? [] : [outcome.error])),
+      );
+      return { results: outcomes.map(resultOf) };
     },
   });
 
   /** Operators may mix tenants in a batch; a tenant that is not theirs fails its own tasks only. */
-  async function submitAll(identity: KeyIdentity, tasks: readonly unknown[], context: IntakeContext) {
-    const outcomes = await Promise.all(
+  function submitAll(identity: KeyIdentity, tasks: readonly unknown[], context: IntakeContext) {
+    return Promise.all(
       tasks.map(async (task): Promise<SubmitOutcome> => {
         try {
           return await intake.submit(target(identity, task), task, context);
@@ -103,17 +109,31 @@ export function submitRoutes(app: FastifyInstance, { config, intake, registry }:
         }
       }),
     );
-    return outcomes.map((outcome, index) => {
-      if (outcome.ok) return { index, ...outcome };
-      const { code, message, field, fix, retryable } = outcome.error;
-      const reasons = outcome.reasons.length > 1 ? { reasons: outcome.reasons } : {};
-      return {
-        index,
-        ok: false,
-        error: { code, message, ...(field === undefined ? {} : { field }), fix, retryable, ...reasons },
-      };
-    });
   }
+}
+
+function resultOf(outcome: SubmitOutcome, index: number) {
+  if (outcome.ok) return { index, ...outcome };
+  const { code, message, field, fix, retryable } = outcome.error;
+  const reasons = outcome.reasons.length > 1 ? { reasons: outcome.reasons } : {};
+  return {
+    index,
+    ok: false,
+    error: { code, message, ...(field === undefined ? {} : { field }), fix, retryable, ...reasons },
+  };
+}
+
+/** When what may succeed later should be sent again. A rate that is used up shows itself instead of the key's. */
+function tellWhenAgain(reply: FastifyReply, errors: readonly TaskledgerError[]): void {
+  const passing = errors.filter(({ retryable }) => retryable);
+  if (passing.length === 0) return;
+  const over = passing.find(({ code }) => code === 'submission_rate_limited');
+  const { limit, retryAfterMs } = over?.details ?? {};
+  const seconds = typeof retryAfterMs === 'number' ? Math.ceil(retryAfterMs / 1_000) : RETRY_AFTER_S;
+  reply.header('retry-after', seconds);
+  if (over === undefined) return;
+  reply.header('ratelimit-limit', Number(limit)).header('ratelimit-remaining', 0);
+  reply.header('ratelimit-reset', seconds);
 }
 
 function tenantOf(task: unknown): string | undefined {
