@@ -7,18 +7,27 @@ import { describeMachine, type Figure, figureTable } from './figure.ts';
 import { drain } from './figures/drain.ts';
 import { latency } from './figures/latency.ts';
 import { projection } from './figures/projection.ts';
+import { rebuild } from './figures/rebuild.ts';
 import { submitMeasurements } from './figures/submit.ts';
 import { sustained } from './figures/sustained.ts';
 import { type Bench, type BenchSettings, type Measurement, openLoads } from './measurement.ts';
 import { parseLayout, prepareStands, type Stands } from './stand.ts';
 
 /** `npm run bench`: the built product on servers of its own; one JSON line a figure on stdout, all else on stderr. */
-const measurements: readonly Measurement[] = [...submitMeasurements, drain, sustained, latency, projection];
+const measurements: readonly Measurement[] = [
+  ...submitMeasurements,
+  drain,
+  sustained,
+  latency,
+  projection,
+  rebuild,
+];
 
 const { values: args } = parseArgs({
   options: {
     only: { type: 'string', multiple: true, default: [] },
     seconds: { type: 'string', default: '20' },
+    events: { type: 'string', default: '200000' },
     layout: { type: 'string', default: 'api+dispatcher,projector' },
     workers: { type: 'string', default: '1' },
     concurrency: { type: 'string', default: '100' },
@@ -35,6 +44,7 @@ const HELP = `npm run bench -- [options]
 
   --only NAME[,NAME]    these measurements only (may be repeated)
   --seconds N           length of a timed window (${args.seconds})
+  --events N            events of the log that is rebuilt (${args.events})
   --layout LIST         processes of the product, roles joined by "+": all | api,dispatcher,projector | ... (${args.layout})
   --workers N           worker processes (${args.workers}), of --concurrency N (${args.concurrency}) each
   --via log|http        how sustained and latency submit (${args.via})
@@ -49,7 +59,7 @@ ${measurements.map(({ name, about }) => `  ${name.padEnd(20)}  ${about}`).join('
 const log = (line: string): void => console.error(`bench: ${line}`);
 
 function readSettings(): BenchSettings {
-  const count = (name: 'seconds' | 'workers' | 'concurrency' | 'replicas'): number => {
+  const count = (name: 'seconds' | 'events' | 'workers' | 'concurrency' | 'replicas'): number => {
     const value = Number(args[name]);
     if (!(value > 0)) throw new Error(`--${name} must be a positive number`);
     return value;
@@ -57,6 +67,7 @@ function readSettings(): BenchSettings {
   if (args.via !== 'log' && args.via !== 'http') throw new Error('--via is log or http');
   return {
     seconds: count('seconds'),
+    events: count('events'),
     workers: count('workers'),
     concurrency: count('concurrency'),
     via: args.via,

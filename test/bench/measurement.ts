@@ -7,6 +7,8 @@ import { BENCH_TENANT, BENCH_TYPE, type Layout, type Stand } from './stand.ts';
 export interface BenchSettings {
   /** Length of a timed window. */
   readonly seconds: number;
+  /** Of the log that is rebuilt. */
+  readonly events: number;
   /** Of each worker process. */
   readonly concurrency: number;
   readonly workers: number;

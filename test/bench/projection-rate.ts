@@ -1,16 +1,15 @@
-import { jetstreamManager } from '@nats-io/jetstream';
-import { connect, type NatsConnection } from '@nats-io/transport-node';
+import { connect } from '@nats-io/transport-node';
 import { createProjector } from '../../projections/engine/projector.ts';
 import { projections } from '../../projections/projections.ts';
-import { encodeEvent } from '../../src/domain/codec.ts';
 import { ensureStreams } from '../../src/log/streams.ts';
-import { type Names, names as namesOf } from '../../src/log/subjects.ts';
+import { names as namesOf } from '../../src/log/subjects.ts';
 import { createLogger } from '../../src/observe/log.ts';
 import { loadConfig } from '../../src/platform/config.ts';
 import { migrate } from '../../src/platform/migrate.ts';
 import { createPool } from '../../src/platform/postgres.ts';
 import { cpuSeconds } from './accounting.ts';
-import { type LivesOptions, taskLives } from './task-lives.ts';
+import { fillLog } from './fill-log.ts';
+import type { LivesOptions } from './task-lives.ts';
 
 export interface ProjectionRateOptions extends LivesOptions {
   readonly natsUrl: string;
@@ -47,7 +46,7 @@ export async function projectionRate(options: ProjectionRateOptions): Promise<Pr
   const pool = createPool(config, 'projection rate');
   try {
     await ensureStreams({ nc, names, config, logger });
-    const events = await fill(nc, names, options);
+    const events = await fillLog(nc, names, options);
     const before = { cpu: process.cpuUsage(), postgres: cpuSeconds([postgresPid]), at: performance.now() };
     const projector = createProjector({
       nc,
@@ -75,23 +74,5 @@ export async function projectionRate(options: ProjectionRateOptions): Promise<Pr
   } finally {
     await pool.end();
     await nc.close();
-  }
-}
-
-const FLUSH_EVERY = 1_000;
-
-/** Appends without asking for answers: nobody else writes here. Returns the last sequence. */
-async function fill(nc: NatsConnection, names: Names, options: LivesOptions): Promise<number> {
-  let count = 0;
-  for (const event of taskLives(options)) {
-    nc.publish(names.taskEvent(event.tenant, event.type, event.taskId, event.kind), encodeEvent(event));
-    count += 1;
-    if (count % FLUSH_EVERY === 0) await nc.flush();
-  }
-  await nc.flush();
-  const jsm = await jetstreamManager(nc, { checkAPI: false });
-  for (;;) {
-    const { state } = await jsm.streams.info(names.streams.tasks);
-    if (state.messages >= count) return state.last_seq;
   }
 }

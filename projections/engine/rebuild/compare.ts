@@ -1,6 +1,6 @@
 import pg from 'pg';
 import type { Table } from '../projection.ts';
-import type { Difference, TableReport } from './job.ts';
+import { type Difference, differences, type TableReport } from './job.ts';
 
 const ident = pg.escapeIdentifier;
 const SAMPLE = 10;
@@ -32,20 +32,23 @@ export async function compareTables(
      from difference`,
   );
   const counts = rows[0];
-  const sample = await client.query<Row>(
-    `select ${difference.key.join(', ')} from (${difference.text}) d order by first_seq nulls last limit ${SAMPLE}`,
-  );
-  const shown: Difference[] = [];
-  for (const key of sample.rows) shown.push(await differenceAt(client, { table, columns, key, live, built }));
-  return {
+  const found = {
     table: table.name,
     rows: Number(counts?.rows ?? 0),
     missing: Number(counts?.missing ?? 0),
     surplus: Number(counts?.surplus ?? 0),
     changed: Number(counts?.changed ?? 0),
     fromSeq: counts === undefined || counts.from_seq === null ? null : Number(counts.from_seq),
-    sample: shown,
+    sample: [],
   };
+  // Comparing once more costs as much as the first time.
+  if (differences(found) === 0) return found;
+  const sample: Difference[] = [];
+  const { rows: keys } = await client.query<Row>(
+    `select ${difference.key.join(', ')} from (${difference.text}) d order by first_seq nulls last limit ${SAMPLE}`,
+  );
+  for (const key of keys) sample.push(await differenceAt(client, { table, columns, key, live, built }));
+  return { ...found, sample };
 }
 
 const qualified = (schema: string, { name }: Table): string => `${ident(schema)}.${ident(name)}`;
