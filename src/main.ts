@@ -21,7 +21,7 @@ import { openRates } from './intake/rates/open.ts';
 import { createUnserved } from './intake/unserved.ts';
 import { type OpenedLog, openLog } from './log/open.ts';
 import { createLogReader } from './log/reader.ts';
-import { clockOfServers } from './log/server-clock.ts';
+import { clockOfServers, type ServerClock } from './log/server-clock.ts';
 import { ensureStreams } from './log/streams.ts';
 import { type Names, names as namesOf } from './log/subjects.ts';
 import { createFlowCheck, type FlowCheck } from './observe/flow-check.ts';
@@ -33,7 +33,7 @@ import { cancelTasks } from './operations/cancel-tasks.ts';
 import { openOperations } from './operations/operations.ts';
 import { replayLetters } from './operations/replay-letters.ts';
 import { createOperationRunner } from './operations/runner.ts';
-import { monotonicClock, systemClock } from './platform/clock.ts';
+import { monotonicClock } from './platform/clock.ts';
 import { type Config, loadConfig } from './platform/config.ts';
 import { migrate } from './platform/migrate.ts';
 import { connectNats } from './platform/nats.ts';
@@ -55,6 +55,7 @@ interface Parts {
   readonly nc: NatsConnection;
   readonly names: Names;
   readonly log: OpenedLog;
+  readonly clock: ServerClock;
   readonly logger: Logger;
   readonly flow: FlowCheck;
   /** What the roles of this process tell of themselves; each adds its own. */
@@ -76,9 +77,10 @@ export async function runRoles(roles: readonly Role[], config: Config): Promise<
     const names = namesOf(config.prefix);
     await ensureStreams({ nc, names, config, logger });
     const log = await openLog({ nc, names, config, logger });
+    const clock = clockOfServers(nc, names);
     const flow = createFlowCheck({ nc, backlog: names.backlog, workers: names.buckets.workers });
     const told = { readings: [], checks: {} };
-    const parts: Parts = { config, nc, names, log, logger, flow, told };
+    const parts: Parts = { config, nc, names, log, clock, logger, flow, told };
     const make: Record<Role, (parts: Parts) => Promise<Service> | Service> = {
       projector: projectorRole,
       dispatcher: dispatcherRole,
@@ -88,6 +90,7 @@ export async function runRoles(roles: readonly Role[], config: Config): Promise<
     for (const role of ROLES) if (roles.includes(role)) services.push(await make[role](parts));
     const group = serviceGroup('taskledger', [
       connectionOf(parts),
+      clock,
       flow,
       ...healthListenerOf(parts),
       ...services,
@@ -130,11 +133,10 @@ function healthListenerOf({ config, nc, names, logger, flow, told }: Parts): Ser
   return [listener];
 }
 
-async function apiRole({ config, nc, names, log, logger, flow, told }: Parts): Promise<Service> {
+async function apiRole({ config, nc, names, log, clock, logger, flow, told }: Parts): Promise<Service> {
   const metrics = createMetrics(() => told.readings.flatMap((readings) => readings()));
   const registry = openRegistry({ nc, names, logger });
   const schedules = openSchedules({ nc, names, logger });
-  const clock = systemClock;
   const backlog = createBacklog({
     nc,
     names,
@@ -146,9 +148,8 @@ async function apiRole({ config, nc, names, log, logger, flow, told }: Parts): P
   const observe = (via: string) => (outcome: string, ms: number) => metrics.submission(via, outcome, ms);
   const unserved = createUnserved({ nc, names, clock });
   metrics.watchUnserved(() => unserved.all());
-  const serverClock = clockOfServers(nc, names);
   const { tenants, types } = registry;
-  const rates = openRates({ nc, names, clock: serverClock, logger, tenants, types });
+  const rates = openRates({ nc, names, clock, logger, tenants, types });
   const intake = { log, types, config, clock, backlog, rates };
   const gateway = createGateway({
     nc,
@@ -202,7 +203,6 @@ async function apiRole({ config, nc, names, log, logger, flow, told }: Parts): P
     logger,
   });
   return serviceGroup('api', [
-    serverClock,
     registry,
     operatorKeyOf(config, registry, logger),
     schedules,
@@ -235,14 +235,13 @@ const operatorKeyOf = (config: Config, { keys }: Registry, logger: Logger): Serv
 });
 
 function dispatcherRole(parts: Parts): Service {
-  const wired = { ...parts, clock: systemClock };
-  const dispatcher = createDispatcher(wired);
+  const dispatcher = createDispatcher(parts);
   parts.told.readings.push(() => dispatcherReadings(dispatcher.stats()));
   parts.told.checks['dispatcher'] = () => ({
     ok: true,
     detail: dispatcher.isLeader() ? 'leads' : 'stands by',
   });
-  return serviceGroup('dispatcher', [dispatcher, createScheduler(wired)]);
+  return serviceGroup('dispatcher', [dispatcher, createScheduler(parts)]);
 }
 
 function projectorRole({ config, nc, names, logger, told }: Parts): Service {

@@ -32,7 +32,7 @@ describe('tasks of an ordering key', () => {
     );
     run();
     given(...starts(world, 1), () => log.fail(taskIdOf(1)));
-    expect(named(run())).toEqual(['set_timer 1']);
+    expect(run()).toEqual([]);
     log.now += 5_100;
     core.advance(log.now);
     expect(named(run())).toEqual(['queue 1']);
@@ -74,7 +74,7 @@ describe('tasks of an ordering key', () => {
       () => log.ingest(1, { orderingKey: 'a', runAt: NOW + 1_000 }),
       () => log.ingest(2, { orderingKey: 'a' }),
     );
-    expect(named(run())).toEqual(['set_timer 1']);
+    expect(run()).toEqual([]);
     log.now += 1_100;
     core.advance(log.now);
     expect(named(run())).toEqual(['queue 1']);

@@ -25,27 +25,24 @@ describe('a task that is rescheduled', () => {
     expect(line()).toMatchObject({ waiting: 1 });
   });
 
-  it('leaves the line for a later time, with a timer', () => {
+  it('leaves the line for a later time', () => {
     const { log, core, given, decisions } = coreWorld();
     given(
       () => log.ingest(1),
       () => log.reschedule(taskIdOf(1), { runAt: NOW + 60_000 }),
     );
-    expect(decisions()).toMatchObject([{ kind: 'set_timer', dueAt: NOW + 60_000 }]);
     core.advance(NOW + 59_999);
     expect(decisions()).toEqual([]);
-    core.timerFired('acme', taskIdOf(1), NOW + 60_000);
+    core.advance(NOW + 60_000);
     expect(named(decisions())).toEqual(['queue 1']);
   });
 
-  it('is not woken by the timer of the time it had before', () => {
+  it('is not woken at the time it had before', () => {
     const { log, core, given, decisions } = coreWorld();
     given(
       () => log.ingest(1, { runAt: NOW + 10_000 }),
       () => log.reschedule(taskIdOf(1), { runAt: NOW + 60_000 }),
     );
-    decisions();
-    expect(core.timerFired('acme', taskIdOf(1), NOW + 10_000)).toBe(false);
     core.advance(NOW + 10_000);
     expect(decisions()).toEqual([]);
   });
@@ -70,13 +67,13 @@ describe('a task that is rescheduled', () => {
     const { log, core, given, decisions, append } = coreWorld();
     given(() => log.ingest(1));
     const [queueing] = decisions();
-    if (queueing === undefined || queueing.kind === 'set_timer') throw new Error('nothing was decided');
+    if (queueing === undefined) throw new Error('nothing was decided');
     log.reschedule(taskIdOf(1), { priority: 1 });
     expect(append(queueing).status).toBe('conflict');
     core.refused(queueing.task, queueing.seq, NOW);
     given();
     const [again] = decisions();
-    if (again === undefined || again.kind === 'set_timer') throw new Error('it was not decided again');
+    if (again === undefined) throw new Error('it was not decided again');
     append(again);
     expect(log.events.at(-1)?.event).toMatchObject({ kind: 'QUEUED', priority: 1 });
   });

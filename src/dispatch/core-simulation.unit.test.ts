@@ -8,7 +8,7 @@ import type { Actor } from '../domain/events.ts';
 import type { Priority } from '../domain/names.ts';
 import { deadLetterReason, TERMINAL } from '../domain/task.ts';
 import { DispatchCore } from './core.ts';
-import type { Decision, Intent } from './decisions.ts';
+import type { Decision } from './decisions.ts';
 import { stateOf } from './live-task.ts';
 
 const NOW = Date.parse('2026-01-01T00:00:00Z');
@@ -34,7 +34,6 @@ type Step =
   | { readonly do: 'decide' }
   | { readonly do: 'outcome'; readonly intent: number; readonly how: 'normal' | 'unheard' | 'unsent' }
   | { readonly do: 'time'; readonly ms: number }
-  | { readonly do: 'timer'; readonly task: number }
   | { readonly do: 'age'; readonly back: number }
   | { readonly do: 'phase'; readonly phase: 'following' | 'leading' };
 const moves = [
@@ -99,7 +98,6 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     weight: 2,
     arbitrary: fc.record({ do: fc.constant('time' as const), ms: fc.constantFrom(1, 100, 700, 5_000) }),
   },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('timer' as const), task: fc.nat() }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('age' as const), back: fc.constantFrom(0, 0, 5) }) },
   {
     weight: 1,
@@ -114,7 +112,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 class Simulation {
   readonly log = new FencedLog(NOW);
   readonly core: DispatchCore;
-  readonly intents: Intent[] = [];
+  readonly intents: Decision[] = [];
   #shown = 0;
   #tasks = 0;
 
@@ -161,12 +159,6 @@ class Simulation {
         this.log.now += step.ms;
         this.core.advance(this.log.now);
         return;
-      case 'timer': {
-        const id = taskIdOf(1 + (step.task % Math.max(1, this.#tasks)));
-        const dueAt = this.log.state(id)?.dueAt;
-        if (dueAt !== undefined && dueAt <= this.log.now) this.core.timerFired('acme', id, dueAt);
-        return;
-      }
       case 'age':
         this.core.age(this.core.position - step.back);
         return;
@@ -188,7 +180,6 @@ class Simulation {
     const made: Decision[] = [];
     this.core.decide(made, this.log.now);
     for (const decision of made) {
-      if (decision.kind === 'set_timer') continue;
       const before = this.intents.find(({ task, seq }) => task === decision.task && seq === decision.seq);
       expect(before, `two appends under way for ${decision.task.id} at ${decision.seq}`).toBeUndefined();
       this.intents.push(decision);

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { coreWorld, dispatcher, NOW, named, running } from '../../test/support/core-world.ts';
 import { type FencedLog, taskIdOf } from '../../test/support/fenced-log.ts';
-import type { Intent } from './decisions.ts';
-import { TIMER_GRACE_MS } from './placement.ts';
+import type { Decision } from './decisions.ts';
 
 const startedOf = (log: FencedLog, n: number): string => {
   log.start(taskIdOf(n));
@@ -13,32 +12,34 @@ describe('delays', () => {
   it('holds a task until its runAt', () => {
     const { log, core, given, decisions, line } = coreWorld();
     given(() => log.ingest(1, { runAt: NOW + 60_000 }));
-    expect(named(decisions())).toEqual(['set_timer 1']);
     expect(line()).toMatchObject({ waiting: 0, delayed: 1 });
     core.advance(NOW + 59_999);
     expect(decisions()).toEqual([]);
-  });
-
-  it('wakes a task itself whose timer does not fire, and says so', () => {
-    const { log, core, given, decisions } = coreWorld();
-    given(() => log.ingest(1, { runAt: NOW + 60_000 }));
-    decisions();
-    expect(core.advance(NOW + 60_000 + TIMER_GRACE_MS)).toEqual({ due: 1, overdue: 1, expired: 0 });
+    expect(core.advance(NOW + 60_000)).toEqual({ due: 1, expired: 0 });
     expect(named(decisions())).toEqual(['queue 1']);
   });
 
-  it('takes no notice of a timer of an earlier delay, or of a task that does not wait for one', () => {
-    const { log, core, given, decisions } = coreWorld();
-    given(() => log.ingest(1, { runAt: NOW + 60_000 }));
-    decisions();
-    expect(core.timerFired('acme', taskIdOf(1), NOW + 59_999)).toBe(false);
-    expect(core.timerFired('acme', taskIdOf(1), NOW + 60_000)).toBe(true);
-    expect(core.timerFired('acme', taskIdOf(1), NOW + 60_000)).toBe(false);
-    expect(core.timerFired('acme', taskIdOf(9), NOW + 60_000)).toBe(false);
-    expect(decisions()).toHaveLength(1);
+  it('tells how late the tasks were that waited for a time', () => {
+    const { log, core, given } = coreWorld();
+    given(
+      () => log.ingest(1, { runAt: NOW + 1_000 }),
+      () => log.ingest(2, { runAt: NOW + 1_300 }),
+    );
+    core.advance(NOW + 1_450);
+    core.advance(NOW + 1_450);
+    expect(core.lateness.told()).toMatchObject({ 100: 0, 200: 1, 500: 1, more: 0 });
   });
 
-  it('does not want a timer any more for a task that was cancelled meanwhile', () => {
+  it('ends for no more tasks at once than asked for, and then for the others', () => {
+    const { log, core, given, line } = coreWorld();
+    for (let n = 1; n <= 5; n += 1) given(() => log.ingest(n, { runAt: NOW + 1_000 }));
+    expect(core.advance(NOW + 2_000, 3).due).toBe(3);
+    expect(core.nextWakeAt()).toBe(NOW + 1_000);
+    expect(core.advance(NOW + 2_000, 3).due).toBe(2);
+    expect(line()).toMatchObject({ delayed: 0, waiting: 5 });
+  });
+
+  it('ends with the task when it is cancelled meanwhile', () => {
     const { log, core, given, decisions, line } = coreWorld();
     given(
       () => log.ingest(1, { runAt: NOW + 60_000 }),
@@ -46,10 +47,10 @@ describe('delays', () => {
     );
     expect(decisions()).toEqual([]);
     expect(line()).toMatchObject({ delayed: 0 });
-    expect(core.advance(NOW + 90_000)).toEqual({ due: 0, overdue: 0, expired: 0 });
+    expect(core.advance(NOW + 90_000)).toEqual({ due: 0, expired: 0 });
   });
 
-  it('watches the delays of the past itself, punctually: their timers may be gone', () => {
+  it('is kept of the past as well', () => {
     const { log, core, given } = coreWorld({ phase: 'replaying' });
     given(() => log.ingest(1, { runAt: NOW + 60_000 }));
     expect(core.nextWakeAt()).toBe(NOW + 60_000);
@@ -68,7 +69,7 @@ describe('deadlines', () => {
     run();
     expect(line()).toMatchObject({ ready: 1, waiting: 1, delayed: 1 });
     log.now = deadlineAt;
-    expect(core.advance(deadlineAt)).toEqual({ due: 0, overdue: 0, expired: 3 });
+    expect(core.advance(deadlineAt)).toEqual({ due: 0, expired: 3 });
     expect(named(run()).sort()).toEqual(['dead_letter 1', 'dead_letter 2', 'dead_letter 3']);
     expect(core.size).toBe(0);
     expect(line()).toMatchObject({ ready: 0, waiting: 0, delayed: 0 });
@@ -89,10 +90,10 @@ describe('deadlines', () => {
   it('are kept in mind for a task that is just being queued', () => {
     const { log, core, given, decisions, append } = coreWorld();
     given(() => log.ingest(1, { deadlineAt: NOW + 1_000 }));
-    const [decision] = decisions() as Intent[];
+    const [decision] = decisions() as Decision[];
     log.now = NOW + 1_000;
     expect(core.advance(log.now).expired).toBe(0);
-    append(decision as Intent);
+    append(decision as Decision);
     given();
     expect(core.advance(log.now).expired).toBe(1);
     expect(named(decisions())).toEqual(['dead_letter 1']);
@@ -106,9 +107,9 @@ describe('deadlines', () => {
     core.advance(log.now);
     const [decision] = decisions();
     log.claim(taskIdOf(1));
-    const outcome = append(decision as Intent);
+    const outcome = append(decision as Decision);
     expect(outcome.status).toBe('conflict');
-    core.refused((decision as Intent).task, (decision as Intent).seq, log.now);
+    core.refused((decision as Decision).task, (decision as Decision).seq, log.now);
     given();
     expect(decisions()).toEqual([]);
     expect(core.stats()['transcode']).toMatchObject({ running: 1, ready: 0 });
@@ -126,7 +127,7 @@ describe('ageing', () => {
     );
     run();
     expect(core.age(3)).toBe(2);
-    const carries = decisions() as Intent[];
+    const carries = decisions() as Decision[];
     expect(named(carries)).toEqual(['carry 2', 'carry 3']);
     for (const { task } of carries) log.do(task.id, dispatcher, { kind: 'carry' });
     given();
@@ -134,7 +135,7 @@ describe('ageing', () => {
     expect(core.age(3)).toBe(0);
     given(() => log.claim(taskIdOf(1)));
     expect(named(decisions())).toEqual(['queue 2']);
-    core.timerFired('acme', taskIdOf(3), NOW + 60_000);
+    core.advance(NOW + 60_000);
     given(() => log.complete(startedOf(log, 1)));
     expect(line()).toMatchObject({ waiting: 2, delayed: 0 });
   });
@@ -144,8 +145,8 @@ describe('ageing', () => {
     given(() => log.ingest(1, { runAt: NOW + 60_000 }));
     decisions();
     core.age(1);
-    const [carry] = decisions() as Intent[];
-    core.unresolved(carry?.task as Intent['task'], NOW + 500);
+    const [carry] = decisions() as Decision[];
+    core.unresolved(carry?.task as Decision['task'], NOW + 500);
     core.advance(NOW + 500);
     expect(decisions()).toEqual([]);
     expect(line()).toMatchObject({ delayed: 1 });

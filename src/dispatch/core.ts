@@ -9,8 +9,8 @@ import {
 import type { Priority } from '../domain/names.ts';
 import type { TaskState } from '../domain/task.ts';
 import type { CoreSettings, Decision, LineStats, Phase, Woken } from './decisions.ts';
-import { Deque } from './deque.ts';
 import { explain, type WhyFact } from './explain.ts';
+import { Lateness } from './lateness.ts';
 import type { Ledger } from './ledger.ts';
 import { LiveTask, Mode } from './live-task.ts';
 import { PayloadCache } from './payload-cache.ts';
@@ -18,8 +18,6 @@ import { mayAge, Placement } from './placement.ts';
 import { TaskIndex } from './task-index.ts';
 import type { TypeLine } from './type-line.ts';
 
-/** A task due sooner than this is woken by the core alone: the server's scheduler is up to 250 ms late for such. */
-const LOCAL_TIMER_MS = 250;
 /** Dead letters and cancellations whose appends may be under way together. */
 const MAX_ENDING = 256;
 /** Renewals likewise: they are many at once and never urgent. */
@@ -29,7 +27,7 @@ const MAX_CARRYING = 64;
  * The deciding part of the dispatcher: a deterministic state machine over the log. It has no clock, no I/O and no
  * randomness; the same inputs in the same order give the same decisions.
  *
- * Inputs: `observe` (an event of the log, in order), `advance` (time), `timerFired`, settings and pauses (`terms`), and
+ * Inputs: `observe` (an event of the log, in order), `advance` (the servers' time), settings and pauses (`terms`), and
  * what became of its decisions: `refused` or `unresolved` (a stored append needs no word, its event comes with the log).
  * Output: `decide`. Every input costs O(1) or O(log n) in the number of live tasks and of tenants.
  *
@@ -40,7 +38,7 @@ export class DispatchCore {
   readonly #tasks = new TaskIndex();
   readonly #place: Placement;
   readonly #payloads: PayloadCache;
-  readonly #timersWanted = new Deque<{ readonly task: LiveTask; readonly dueAt: number }>();
+  readonly lateness = new Lateness();
   #phase: Phase = 'replaying';
   #position = 0;
 
@@ -88,7 +86,6 @@ export class DispatchCore {
 
   enter(phase: Phase): void {
     this.#phase = phase;
-    if (phase !== 'leading') this.#timersWanted.clear();
     for (const line of this.#place.lines) this.#place.touch(line);
   }
 
@@ -137,21 +134,15 @@ export class DispatchCore {
     }
   }
 
-  /** The server's schedule for a task has fired: its clock has reached `dueAt` (ms since 1970). True when that woke the task. */
-  timerFired(tenant: string, taskId: string, dueAt: number): boolean {
-    const task = this.#tasks.get(tenant, taskId);
-    if (task === undefined || task.mode !== Mode.delayed || dueAt < task.dueAt) return false;
-    this.#place.settle(task, dueAt);
-    return true;
-  }
-
-  /** Wakes what is due at `now` (ms since 1970). */
-  advance(now: number): Woken {
-    const woken = { due: 0, overdue: 0, expired: 0 };
+  /** Wakes what is due at `now` (ms since 1970), at most `limit` tasks: `nextWakeAt` tells whether that was all. */
+  advance(now: number, limit = Number.POSITIVE_INFINITY): Woken {
+    const woken = { due: 0, expired: 0 };
     this.#place.ledger.advance(now);
-    for (let task = this.#place.takeDue(now); task !== undefined; task = this.#place.takeDue(now)) {
+    while (woken.due < limit) {
+      const task = this.#place.takeDue(now);
+      if (task === undefined) break;
       woken.due += 1;
-      if (task.timed) woken.overdue += 1;
+      if (this.#phase === 'leading') this.lateness.note(now - task.dueAt);
       this.#place.settle(task, now);
     }
     for (let task = this.#place.takeExpired(now); task !== undefined; task = this.#place.takeExpired(now)) {
@@ -192,11 +183,6 @@ export class DispatchCore {
   /** Adds everything that should be done at `now` (ms since 1970); nothing unless leading. */
   decide(decisions: Decision[], now: number): void {
     if (this.#phase !== 'leading') return;
-    for (let wanted = this.#timersWanted.shift(); wanted !== undefined; wanted = this.#timersWanted.shift()) {
-      const { task, dueAt } = wanted;
-      if (task.mode === Mode.delayed && task.dueAt === dueAt)
-        decisions.push({ kind: 'set_timer', task, seq: task.seq, dueAt });
-    }
     while (this.#place.ending < MAX_ENDING) {
       const task = this.#place.takeDoomed();
       if (task === undefined) break;
@@ -235,7 +221,7 @@ export class DispatchCore {
   unresolved(task: LiveTask, retryAt: number): void {
     // A renewal is wanted again when the log has aged a little more.
     if (task.mode === Mode.carrying) this.#place.resume(task, retryAt);
-    else if (isIntent(task)) this.#place.delay(task, { dueAt: retryAt, timed: false });
+    else if (isIntent(task)) this.#place.delay(task, retryAt);
   }
 
   /** Instead of ending it as decided: the lost attempt that was its last does not count, and it waits for another. */
@@ -446,14 +432,8 @@ export class DispatchCore {
   }
 
   #delayUntil(task: LiveTask, dueAt: number, storedAt: number): void {
-    if (dueAt <= storedAt) {
-      this.#place.settle(task, storedAt);
-      return;
-    }
-    // Replay cannot tell whether a timer is set: the core wakes those itself, punctually.
-    const timed = this.#phase !== 'replaying' && dueAt - storedAt >= LOCAL_TIMER_MS;
-    this.#place.delay(task, { dueAt, timed });
-    if (timed && this.#phase === 'leading') this.#timersWanted.push({ task, dueAt });
+    if (dueAt <= storedAt) this.#place.settle(task, storedAt);
+    else this.#place.delay(task, dueAt);
   }
 
   #forget(task: LiveTask): void {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { coreWorld, dispatcher, NOW, named, running } from '../../test/support/core-world.ts';
 import { taskIdOf } from '../../test/support/fenced-log.ts';
 import { DispatchCore } from './core.ts';
-import type { Decision, Intent } from './decisions.ts';
+import type { Decision } from './decisions.ts';
 import { stateOf } from './live-task.ts';
 
 describe('queueing', () => {
@@ -69,7 +69,7 @@ describe('queueing', () => {
     world.core.advance(NOW + 60_000);
     const [decision] = world.decisions();
     expect(decision?.task.rare?.trace).toBe('a-trace');
-    expect(stateOf((decision as Intent).task, null)).toEqual({
+    expect(stateOf((decision as Decision).task, null)).toEqual({
       ...world.log.state(id),
       payload: null,
     });
@@ -118,28 +118,17 @@ describe('the ready window', () => {
 });
 
 describe('after an attempt', () => {
-  it('waits for the backoff of a failed one, and wants a timer for it', () => {
+  it('waits for the backoff of a failed one', () => {
     const world = coreWorld();
     const { log, core, given, decisions } = world;
     const policy = { backoff: { kind: 'fixed', baseMs: 5_000 }, jitter: 'none' } as const;
     const id = running(world, 1, { policy });
     given(() => log.fail(id));
-    expect(decisions()).toMatchObject([{ kind: 'set_timer', dueAt: NOW + 5_000 }]);
     core.advance(NOW + 4_999);
     expect(decisions()).toEqual([]);
-    core.timerFired('acme', id, NOW + 5_000);
+    expect(core.nextWakeAt()).toBe(NOW + 5_000);
+    expect(core.advance(NOW + 5_000)).toEqual({ due: 1, expired: 0 });
     expect(named(decisions())).toEqual(['queue 1']);
-  });
-
-  it('leaves short delays to itself', () => {
-    const world = coreWorld();
-    const policy = { backoff: { kind: 'fixed', baseMs: 200 }, jitter: 'none' } as const;
-    const id = running(world, 1, { policy });
-    world.given(() => world.log.fail(id));
-    expect(world.decisions()).toEqual([]);
-    expect(world.core.nextWakeAt()).toBe(NOW + 200);
-    expect(world.core.advance(NOW + 200)).toEqual({ due: 1, overdue: 0, expired: 0 });
-    expect(named(world.decisions())).toEqual(['queue 1']);
   });
 
   it('sends a task without retries left to the dead letters', () => {
@@ -188,9 +177,9 @@ describe('the outcomes of appends', () => {
   it('drop an intent that was refused, and wait for the event that refused it', () => {
     const { log, core, given, decisions, line } = coreWorld();
     given(() => log.ingest(1));
-    const [decision] = decisions() as Intent[];
+    const [decision] = decisions() as Decision[];
     log.requestCancel(taskIdOf(1));
-    core.refused(decision?.task as Intent['task'], 1, NOW);
+    core.refused(decision?.task as Decision['task'], 1, NOW);
     expect(decisions()).toEqual([]);
     expect(line()).toMatchObject({ intents: 0 });
     given();
@@ -200,28 +189,28 @@ describe('the outcomes of appends', () => {
   it('do nothing when the event that refused it was seen first', () => {
     const { log, core, given, decisions, append, line } = coreWorld();
     given(() => log.ingest(1));
-    const [decision] = decisions() as Intent[];
-    append(decision as Intent);
+    const [decision] = decisions() as Decision[];
+    append(decision as Decision);
     given();
-    core.refused(decision?.task as Intent['task'], 1, NOW);
+    core.refused(decision?.task as Decision['task'], 1, NOW);
     expect(line()).toMatchObject({ ready: 1, intents: 0, waiting: 0 });
   });
 
   it('decide again when the event that refused it changed no status', () => {
     const { log, core, given, decisions } = coreWorld();
     given(() => log.ingest(1));
-    const [decision] = decisions() as Intent[];
+    const [decision] = decisions() as Decision[];
     given(() => log.do(taskIdOf(1), dispatcher, { kind: 'carry' }));
-    core.refused(decision?.task as Intent['task'], 1, NOW);
+    core.refused(decision?.task as Decision['task'], 1, NOW);
     expect(decisions()).toMatchObject([{ kind: 'queue', seq: 2 }]);
   });
 
   it('decide again when such an event is seen after the refusal', () => {
     const { log, core, given, decisions } = coreWorld();
     given(() => log.ingest(1));
-    const [decision] = decisions() as Intent[];
+    const [decision] = decisions() as Decision[];
     log.do(taskIdOf(1), dispatcher, { kind: 'carry' });
-    core.refused(decision?.task as Intent['task'], 1, NOW);
+    core.refused(decision?.task as Decision['task'], 1, NOW);
     expect(decisions()).toEqual([]);
     given();
     expect(decisions()).toMatchObject([{ kind: 'queue', seq: 2 }]);
@@ -230,10 +219,10 @@ describe('the outcomes of appends', () => {
   it('put off what is unknown, and forget the doubt when the event comes after all', () => {
     const { log, core, given, decisions, append, line } = coreWorld();
     given(() => log.ingest(1));
-    const [decision] = decisions() as Intent[];
-    core.unresolved(decision?.task as Intent['task'], NOW + 500);
+    const [decision] = decisions() as Decision[];
+    core.unresolved(decision?.task as Decision['task'], NOW + 500);
     expect(decisions()).toEqual([]);
-    append(decision as Intent);
+    append(decision as Decision);
     given();
     core.advance(NOW + 500);
     expect(decisions()).toEqual([]);
@@ -243,8 +232,8 @@ describe('the outcomes of appends', () => {
   it('try what is unknown again when the event does not come', () => {
     const { log, core, given, decisions } = coreWorld();
     given(() => log.ingest(1));
-    const [decision] = decisions() as Intent[];
-    core.unresolved(decision?.task as Intent['task'], NOW + 500);
+    const [decision] = decisions() as Decision[];
+    core.unresolved(decision?.task as Decision['task'], NOW + 500);
     core.advance(NOW + 500);
     expect(named(decisions())).toEqual(['queue 1']);
   });
@@ -275,7 +264,7 @@ describe('phases', () => {
       leader.observe(follower.log.events.at(-1) as (typeof follower.log.events)[0]);
       const made: Decision[] = [];
       leader.decide(made, NOW);
-      for (const decision of made) follower.append(decision as Intent);
+      for (const decision of made) follower.append(decision as Decision);
       follower.given(
         () => follower.log.claim(taskIdOf(n)),
         () => follower.log.start(taskIdOf(n)),

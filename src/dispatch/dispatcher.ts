@@ -7,17 +7,19 @@ import type { LogBatch, LogReader } from '../log/event-log.ts';
 import { Leadership } from '../log/leadership.ts';
 import type { OpenedLog } from '../log/open.ts';
 import { createLogReader } from '../log/reader.ts';
+import type { ServerClock } from '../log/server-clock.ts';
 import { ensureWorkConsumer } from '../log/streams.ts';
 import type { Names } from '../log/subjects.ts';
 import type { Logger } from '../observe/log.ts';
-import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../platform/config.ts';
 import type { Service } from '../platform/service.ts';
 import { type Fleet, openFleet } from '../registry/fleet.ts';
 import { type DispatchSettings, mirrorDispatchSettings } from '../registry/registry.ts';
+import { Alarm, type AlarmStats } from './alarm.ts';
 import { DispatchCore } from './core.ts';
-import type { Decision, Intent, LineStats, Phase, Woken } from './decisions.ts';
+import type { Decision, LineStats, Phase, Woken } from './decisions.ts';
 import type { WhyFact } from './explain.ts';
+import type { LatenessCounts } from './lateness.ts';
 import { stateOf } from './live-task.ts';
 import { LogAge } from './log-age.ts';
 import { NoWorkers, type Unserved } from './no-workers.ts';
@@ -25,7 +27,6 @@ import { Outage } from './outage.ts';
 import { Performer, type PerformerStats } from './performer.ts';
 import { Reconciler } from './reconciler.ts';
 import { RunningAttempts } from './running-attempts.ts';
-import { type Timer, Timers } from './timers.ts';
 
 export interface DispatcherParts {
   readonly nc: NatsConnection;
@@ -44,7 +45,8 @@ export interface DispatcherParts {
     | 'hotWindowHours'
     | 'reconcileEveryMs'
   >;
-  readonly clock: Clock;
+  /** Started with the dispatcher, unless it runs already, and fed by what the dispatcher reads. Every decision is by it. */
+  readonly clock: ServerClock;
   readonly logger: Logger;
 }
 
@@ -56,7 +58,9 @@ export interface DispatcherStats {
   readonly cachedPayloadBytes: number;
   readonly types: Readonly<Record<string, LineStats>>;
   readonly appends: PerformerStats;
-  readonly timers: ReturnType<Timers['stats']>;
+  readonly alarm: AlarmStats;
+  /** Of the tasks that this leader released, by their due time. */
+  readonly lateness: LatenessCounts;
 }
 
 /** What the dispatcher says on `names.backlog`, as JSON. */
@@ -105,6 +109,8 @@ const AGE_GRAIN = 1 / 200;
 const SPARE_MS = 15_000;
 /** How long `stop` waits for appends; without NATS they would take much longer. */
 const STOP_WAIT_MS = 3_000;
+/** Tasks that are woken before the log is read on: a thousand take about a millisecond. */
+const MAX_WOKEN = 2_000;
 /** The sweep comes anyway; Node's timers cannot be set much further. */
 const MAX_TIMEOUT_MS = 60_000;
 
@@ -121,7 +127,7 @@ class LogDispatcher implements Dispatcher {
   readonly #parts: DispatcherParts;
   readonly #core: DispatchCore;
   readonly #performer: Performer;
-  readonly #timers: Timers;
+  readonly #alarm: Alarm;
   readonly #leadership: Leadership;
   readonly #fleet: Fleet;
   readonly #attempts = new RunningAttempts();
@@ -139,7 +145,6 @@ class LogDispatcher implements Dispatcher {
   readonly #age: LogAge;
   readonly #hotWindowMs: number;
   /** Since the last sweep. */
-  #overdue = 0;
   #expired = 0;
   /** Lines whose work consumer exists or is being made. */
   readonly #served = new Set<string>();
@@ -169,12 +174,16 @@ class LogDispatcher implements Dispatcher {
       inlinePayloadBytes: config.inlinePayloadBytes,
       onReturned: () => this.#pump(),
     });
-    this.#timers = new Timers({
+    this.#alarm = new Alarm({
       nc,
       names,
       publisher: log.publisher,
+      group: config.dispatchGroup,
       logger,
-      onFired: (timer) => this.#onFired(timer),
+      onRing: (storedAt) => {
+        clock.heard(storedAt);
+        if (this.#core.phase !== 'replaying') this.runOnce();
+      },
     });
     this.#fleet = openFleet({ nc, names, logger });
     this.#noWorkers = new NoWorkers(this.#fleet, logger);
@@ -202,7 +211,8 @@ class LogDispatcher implements Dispatcher {
   async start(): Promise<void> {
     if (this.#reader !== undefined || this.#stopping) return;
     const { nc, names, log, logger, config } = this.#parts;
-    await this.#timers.start();
+    await this.#parts.clock.start();
+    await this.#alarm.start();
     await this.#fleet.start();
     await this.#settings.start();
     this.#followSettings();
@@ -251,7 +261,7 @@ class LogDispatcher implements Dispatcher {
     await this.#fleet.stop();
     await this.#performer.whenIdle(STOP_WAIT_MS);
     await this.#reader?.stop();
-    await this.#timers.stop();
+    await this.#alarm.stop();
     await this.#settings.stop();
     for (const waiter of this.#leaderWaiters.splice(0)) waiter.reject(new TaskledgerError('shutting_down'));
   }
@@ -266,8 +276,7 @@ class LogDispatcher implements Dispatcher {
   }
 
   runOnce(): Woken {
-    const woken = this.#core.advance(this.#parts.clock.now());
-    this.#overdue += woken.overdue;
+    const woken = this.#core.advance(this.#parts.clock.now(), MAX_WOKEN);
     this.#expired += woken.expired;
     this.#pump();
     return woken;
@@ -281,12 +290,15 @@ class LogDispatcher implements Dispatcher {
       cachedPayloadBytes: this.#core.cachedBytes,
       types: this.#core.stats(),
       appends: this.#performer.stats(),
-      timers: this.#timers.stats(),
+      alarm: this.#alarm.stats(),
+      lateness: this.#core.lateness.told(),
     };
   }
 
   #onBatch({ events, unreadable }: LogBatch): void {
     for (const recorded of events) this.#observe(recorded);
+    const newest = events.at(-1);
+    if (newest !== undefined) this.#parts.clock.heard(newest.storedAt);
     for (const { seq, reason } of unreadable)
       this.#parts.logger.error({ seq, reason }, 'an event cannot be read; its task may be stuck');
     if (this.#core.phase !== 'replaying') this.#pump();
@@ -306,10 +318,6 @@ class LogDispatcher implements Dispatcher {
         'an event cannot be folded; its task may be stuck',
       );
     }
-  }
-
-  #onFired({ tenant, taskId, dueAt }: Timer): void {
-    if (this.#core.timerFired(tenant, taskId, dueAt)) this.#pump();
   }
 
   /** All that is set, before the log is read, and every change after. */
@@ -353,18 +361,12 @@ class LogDispatcher implements Dispatcher {
   #carryOut(): void {
     this.#serveTypes();
     this.#core.decide(this.#decisions, this.#parts.clock.now());
-    for (const decision of this.#decisions.splice(0)) {
-      if (decision.kind !== 'set_timer') {
-        if (!this.#spared(decision)) this.#performer.perform(decision);
-        continue;
-      }
-      const { task, dueAt } = decision;
-      this.#timers.set({ tenant: task.tenant, type: task.line.type, taskId: task.id, dueAt });
-    }
+    for (const decision of this.#decisions.splice(0))
+      if (!this.#spared(decision)) this.#performer.perform(decision);
   }
 
   /** A task whose attempts ended in lost leases all over the fleet is not condemned meanwhile, and tried again after. */
-  #spared({ kind, task }: Intent): boolean {
+  #spared({ kind, task }: Decision): boolean {
     if (kind !== 'dead_letter' || !this.#outage.condemned({ tenant: task.tenant, taskId: task.id }))
       return false;
     if (!task.known || !mayBePardoned(stateOf(task, undefined))) return false;
@@ -375,6 +377,7 @@ class LogDispatcher implements Dispatcher {
   }
 
   #onLeadership(leads: boolean): void {
+    this.#alarm.forget();
     if (leads) void this.#takeOver();
     else this.#core.enter('following');
   }
@@ -418,11 +421,10 @@ class LogDispatcher implements Dispatcher {
     this.runOnce();
     if (aging > 0)
       this.#parts.logger.info({ aging }, 'tasks wait so long that they announce themselves again');
-    const counts = { overdue: this.#overdue, expired: this.#expired };
-    this.#overdue = 0;
+    const expired = this.#expired;
     this.#expired = 0;
-    if (this.isLeader() && (counts.overdue > 0 || counts.expired > 0))
-      this.#parts.logger.info(counts, 'woke tasks whose timer was late, ended tasks past their deadline');
+    if (this.isLeader() && expired > 0)
+      this.#parts.logger.info({ expired }, 'ended tasks past their deadline');
   }
 
   /** Rule 5, for the tasks that nobody else drives. */
@@ -453,13 +455,15 @@ class LogDispatcher implements Dispatcher {
     this.#parts.nc.publish(this.#parts.names.backlog, JSON.stringify(notice));
   }
 
-  /** Sets the one timer for the core's next waking, unless it is set for that moment or an earlier one. */
+  /** Sets the one timer for the core's next waking, unless it is set for that moment or an earlier one; and the alarm. */
   #armWake(): void {
     const wakeAt = this.#core.nextWakeAt();
+    const now = this.#parts.clock.now();
+    if (this.isLeader()) this.#alarm.set(wakeAt, now);
     if (wakeAt >= this.#wakeTimerAt) return;
     clearTimeout(this.#wakeTimer);
     this.#wakeTimerAt = wakeAt;
-    const delayMs = Math.min(MAX_TIMEOUT_MS, Math.max(1, wakeAt - this.#parts.clock.now()));
+    const delayMs = Math.min(MAX_TIMEOUT_MS, Math.max(1, wakeAt - now));
     this.#wakeTimer = setTimeout(() => {
       this.#wakeTimerAt = Number.POSITIVE_INFINITY;
       this.runOnce();

@@ -59,7 +59,6 @@ export interface Rarities {
 const CANCEL_REQUESTED = 1;
 const DEADLINE_WATCHED = 2;
 const KNOWN = 4;
-const TIMED = 8;
 const HOLDS = 16;
 const HOLDS_KEY = 32;
 const ENROLLED = 64;
@@ -166,15 +165,6 @@ export class LiveTask {
 
   set known(on: boolean) {
     this.#set(KNOWN, on);
-  }
-
-  /** While delayed: a server-side timer should wake it first. */
-  get timed(): boolean {
-    return (this.#flags & TIMED) !== 0;
-  }
-
-  set timed(on: boolean) {
-    this.#set(TIMED, on);
   }
 
   /** Whether it holds a slot of its type, its tenant and its share (see Ledger). */

@@ -8,7 +8,7 @@ import type { EventLog } from '../log/event-log.ts';
 import type { Logger } from '../observe/log.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { DispatchCore } from './core.ts';
-import type { Intent } from './decisions.ts';
+import type { Decision } from './decisions.ts';
 import { type LiveTask, PayloadSize, stateOf } from './live-task.ts';
 
 /** When a decision is tried again whose append failed or stayed unknown. */
@@ -52,7 +52,7 @@ export class Performer {
     this.#parts = parts;
   }
 
-  perform(intent: Intent): void {
+  perform(intent: Decision): void {
     this.#underWay += 1;
     void this.#run(intent);
   }
@@ -83,7 +83,7 @@ export class Performer {
   }
 
   /** (1) the task's state (2) decide (3) append (4) tell the core, unless stored. */
-  async #run(intent: Intent): Promise<void> {
+  async #run(intent: Decision): Promise<void> {
     const { core, clock, logger } = this.#parts;
     const { task, seq } = intent;
     let returned = true;
@@ -115,7 +115,7 @@ export class Performer {
   }
 
   /** True when stored. */
-  async #append({ task, seq }: Intent, event: TaskEvent): Promise<boolean> {
+  async #append({ task, seq }: Decision, event: TaskEvent): Promise<boolean> {
     const { core, clock, log, logger } = this.#parts;
     const outcome = await log.append(event, seq);
     if (outcome.status === 'stored') return true;
@@ -135,7 +135,7 @@ export class Performer {
   }
 
   /** The state with what the core does not keep; undefined when the task has moved on or is gone. */
-  async #read({ task, seq, kind }: Intent): Promise<TaskState | undefined> {
+  async #read({ task, seq, kind }: Decision): Promise<TaskState | undefined> {
     const { core, clock, log, logger } = this.#parts;
     let state: TaskState | undefined;
     // A CARRIED event holds all there is to know; the core does not keep all.
@@ -164,7 +164,7 @@ export class Performer {
     return kind === 'carry' && state !== undefined ? { ...state, payload } : stateOf(task, payload);
   }
 
-  #command({ kind, task }: Intent, state: TaskState): Command & { kind: Intent['kind'] } {
+  #command({ kind, task }: Decision, state: TaskState): Command & { kind: Decision['kind'] } {
     const { actor, clock } = this.#parts;
     const at = clock.now();
     const trace = task.rare?.trace;
@@ -191,10 +191,10 @@ export class Performer {
   }
 }
 
-const hasAll = ({ kind, task }: Intent): boolean =>
+const hasAll = ({ kind, task }: Decision): boolean =>
   task.known &&
   kind !== 'carry' &&
   (kind !== 'queue' || task.payload !== undefined || task.payloadSize === PayloadSize.large);
 
-const payloadOf = ({ kind, task }: Intent): Json | undefined =>
+const payloadOf = ({ kind, task }: Decision): Json | undefined =>
   kind === 'queue' && task.payload !== undefined ? (JSON.parse(task.payload) as Json) : undefined;

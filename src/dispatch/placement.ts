@@ -6,12 +6,6 @@ import { lineKey, TypeLine, type WindowLimits } from './type-line.ts';
 import { WakeList } from './wake-list.ts';
 
 /**
- * How long after its due time a task waits for the server's timer before the core wakes it. Long enough for a timer in
- * calm times (1-2 ms) and some difference of clocks, short enough for bursts, in which the server is up to a second late.
- */
-export const TIMER_GRACE_MS = 100;
-
-/**
  * Where every live task stands (see Mode) and the counts that follow from it.
  *
  * Invariant: a mode changes only in `to`, `delay`, `takeNext`, `takeDoomed` and `takeAging`, so the counts always agree with the modes.
@@ -24,7 +18,7 @@ export class Placement {
   readonly #lines = new Map<string, TypeLine>();
   /** Lines whose work or room has changed since they were last taken. */
   #dirty: TypeLine[] = [];
-  readonly #delayed = new WakeList((task, at) => task.mode === Mode.delayed && wakeAtOf(task) === at);
+  readonly #delayed = new WakeList((task, at) => task.mode === Mode.delayed && task.dueAt === at);
   readonly #deadlines = new WakeList((task) => task.mode !== Mode.gone && task.deadlineWatched);
   readonly #doomed = new Deque<LiveTask>();
   readonly #aging = new Deque<{ readonly task: LiveTask; readonly seq: number }>();
@@ -97,8 +91,7 @@ export class Placement {
 
   /** Back to where it stood before an append that was to change nothing, or nothing yet. */
   resume(task: LiveTask, now: number): void {
-    if (task.dueAt > now && task.status !== 'QUEUED')
-      this.delay(task, { dueAt: task.dueAt, timed: task.timed });
+    if (task.dueAt > now && task.status !== 'QUEUED') this.delay(task, task.dueAt);
     else this.settle(task, now);
   }
 
@@ -112,13 +105,11 @@ export class Placement {
     this.#doomed.push(task);
   }
 
-  /** `timed`: a server-side timer should wake it first. */
-  delay(task: LiveTask, { dueAt, timed }: { dueAt: number; timed: boolean }): void {
+  delay(task: LiveTask, dueAt: number): void {
     this.#leave(task);
     task.dueAt = dueAt;
-    task.timed = timed;
     this.#enter(task, Mode.delayed);
-    this.#delayed.add(task, wakeAtOf(task));
+    this.#delayed.add(task, dueAt);
     this.watchDeadline(task);
   }
 
@@ -328,5 +319,3 @@ export class Placement {
 
 /** Whether nobody but the dispatcher would renew it: a running task is its worker's, a queued one is work on offer. */
 export const mayAge = ({ mode }: LiveTask): boolean => mode === Mode.waiting || mode === Mode.delayed;
-
-const wakeAtOf = ({ dueAt, timed }: LiveTask): number => (timed ? dueAt + TIMER_GRACE_MS : dueAt);

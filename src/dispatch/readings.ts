@@ -27,5 +27,11 @@ export function dispatcherReadings(stats: DispatcherStats): Reading[] {
     ...Object.entries(appends).map(
       ([outcome, value]): Reading => ({ signal: 'dispatcherAppends', labels: { outcome }, value }),
     ),
+    ...Object.entries(stats.lateness).map(
+      ([within, value]): Reading => ({ signal: 'dispatcherReleased', labels: { within }, value }),
+    ),
+    ...Object.entries(stats.alarm).map(
+      ([outcome, value]): Reading => ({ signal: 'dispatcherAlarm', labels: { outcome }, value }),
+    ),
   ];
 }

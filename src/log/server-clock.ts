@@ -10,11 +10,18 @@ import type { Names } from './subjects.ts';
  * The time of the NATS servers as this process knows it: never ahead of it, behind by about the time a message takes. The
  * host's wall clock has no part in it, so that a host whose clock is an hour wrong decides as all others do.
  */
-export interface ServerClock extends Clock, Service {}
+export interface ServerClock extends Clock, Service {
+  /** A message is here that a server stored at `storedAt` (ms since 1970): a sample for nothing. */
+  heard(storedAt: number): void;
+}
 
 const SAMPLE_MS = 2_000;
-/** Samples of this long count: a server's clock that is set back is followed after twice as long at the latest. */
+/** The most that this host's monotonic clock is taken to run fast: 200 ppm. Between samples the clock loses as much. */
+const DRIFT = 2e-4;
+/** The samples of this long decide together whether a server's clock was set back: followed after twice as long at the latest. */
 const MEMORY_MS = 30_000;
+/** What the fastest of them may be behind before the clock follows it: no answer takes so long for so long. */
+const SET_BACK_MS = 500;
 
 /** `ask` gives the server's time (ms since 1970) at some instant between the call and the answer. */
 export function createServerClock(
@@ -25,18 +32,22 @@ export function createServerClock(
   let running: Promise<void> | undefined;
   // The greatest difference seen between a server's time and the moment of hearing of it: the answer that came fastest.
   let offset = Number.NEGATIVE_INFINITY;
-  let offsetBefore = Number.NEGATIVE_INFINITY;
-  let since = 0;
+  let offsetOfLate = Number.NEGATIVE_INFINITY;
+  /** When the first of the samples was heard that are in `offsetOfLate`. */
+  let since: number | undefined;
 
-  async function sample(): Promise<void> {
-    const serverTime = await ask();
+  const slowed = (at = monotonic.now()): number => at * (1 - DRIFT);
+
+  function heard(serverTime: number): void {
     const heardAt = monotonic.now();
-    if (heardAt - since > MEMORY_MS) {
-      offsetBefore = offset;
-      offset = Number.NEGATIVE_INFINITY;
-      since = heardAt;
-    }
-    offset = Math.max(offset, serverTime - heardAt);
+    const seen = serverTime - slowed(heardAt);
+    offset = Math.max(offset, seen);
+    offsetOfLate = Math.max(offsetOfLate, seen);
+    since ??= heardAt;
+    if (heardAt - since < MEMORY_MS) return;
+    if (offset - offsetOfLate > SET_BACK_MS) offset = offsetOfLate;
+    offsetOfLate = Number.NEGATIVE_INFINITY;
+    since = undefined;
   }
 
   async function run(): Promise<void> {
@@ -44,35 +55,36 @@ export function createServerClock(
     while (!signal.aborted) {
       await delay(SAMPLE_MS, undefined, { signal, ref: false }).catch(() => undefined);
       // A server that does not answer: the last samples go on counting.
-      if (!signal.aborted) await sample().catch(() => undefined);
+      if (!signal.aborted) await ask().then(heard, () => undefined);
     }
   }
 
   return {
     name: 'server clock',
+    heard,
     now() {
-      const best = Math.max(offset, offsetBefore);
-      if (best === Number.NEGATIVE_INFINITY) throw new Error('the server clock has not started');
-      return Math.floor(monotonic.now() + best);
+      if (offset === Number.NEGATIVE_INFINITY) throw new Error('the server clock has not started');
+      return Math.floor(slowed() + offset);
     },
     async start() {
+      if (running !== undefined) return;
       stopping = new AbortController();
-      since = monotonic.now();
-      await sample();
-      running = run();
+      heard(await ask());
+      running ??= run();
     },
     async stop() {
       stopping.abort();
       await running;
+      running = undefined;
     },
   };
 }
 
 const Answer = z.object({ ts: z.string() });
 
-/** By the answers of the leader of a small bucket. `start` throws `log_unavailable`. */
-export function clockOfServers(nc: NatsConnection, names: Pick<Names, 'buckets'>): ServerClock {
-  const subject = `$JS.API.STREAM.INFO.KV_${names.buckets.tenants}`;
+/** By the answers of the server that leads TASKS: its time is that of the events. `start` throws `log_unavailable`. */
+export function clockOfServers(nc: NatsConnection, names: Pick<Names, 'streams'>): ServerClock {
+  const subject = `$JS.API.STREAM.INFO.${names.streams.tasks}`;
   return createServerClock(async () => {
     try {
       const answer = await nc.request(subject, '', { timeout: SAMPLE_MS });

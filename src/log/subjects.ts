@@ -44,11 +44,10 @@ export interface Names {
   workConsumer(type: string, version?: number): string;
   /** The live feed (core NATS, republished by the server after storing): `events.<tenant>.<type>.<taskId>.<event>`. */
   feed(tenant: string, type: string, taskId: string, event: string): string;
-  /** `timers.<tenant>.<type>.<taskId>`: a schedule; fires as `due.<tenant>.<type>.<taskId>`. */
-  timer(tenant: string, type: string, taskId: string): string;
-  due(tenant: string, type: string, taskId: string): string;
-  readonly allDue: string;
-  /** What TIMERS stores: schedules, what they fire, and the same for recurring tasks. */
+  /** `timers.<group>`: the schedule of the next due time of a dispatch group; fires as `tick.<group>`. */
+  alarm(group: string): string;
+  ring(group: string): string;
+  /** What TIMERS stores: schedules and what they fire. */
   readonly timerSubjects: readonly string[];
   /** The whole live feed. */
   readonly allFeed: string;
@@ -99,9 +98,8 @@ export function names(prefix: string): Names {
     workConsumer: (type, version = FIRST_VERSION) =>
       version === FIRST_VERSION ? `work_${type}` : `work_${type}_V${version}`,
     feed: (tenant, type, taskId, event) => `${p}events.${tenant}.${type}.${taskId}.${event}`,
-    timer: (tenant, type, taskId) => `${p}timers.${tenant}.${type}.${taskId}`,
-    due: (tenant, type, taskId) => `${p}due.${tenant}.${type}.${taskId}`,
-    allDue: `${p}due.>`,
+    alarm: (group) => `${p}timers.${group}`,
+    ring: (group) => `${p}tick.${group}`,
     timerSubjects: [`${p}timers.>`, `${p}due.>`, `${p}cron.>`, `${p}tick.>`],
     allFeed: `${p}events.>`,
     historyTransform: {

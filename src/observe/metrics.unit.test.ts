@@ -27,7 +27,8 @@ const everything = (): Reading[] => [
       },
     },
     appends: { underWay: 0, queued: 4, deadLettered: 0, cancelled: 0, carried: 0, conflicts: 1, failures: 0 },
-    timers: {} as never,
+    alarm: { set: 1, failed: 0, rung: 1, missed: 0 },
+    lateness: { 1: 2, more: 0 },
   }),
   ...projectorReadings({
     mode: 'leading',

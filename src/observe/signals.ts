@@ -87,6 +87,20 @@ export const signals = {
     ['outcome'],
     'Decisions appended: queued, dead_lettered, cancelled, carried; conflict or failure when they were not',
   ),
+  dispatcherReleased: signal(
+    'dispatcher',
+    'counter',
+    'dispatcher_due_released_total',
+    ['within'],
+    'Tasks released whose time had come, each once under the smallest bound of ms that it was late; more: over all bounds',
+  ),
+  dispatcherAlarm: signal(
+    'dispatcher',
+    'counter',
+    'dispatcher_alarm_total',
+    ['outcome'],
+    "The server's alarm for the next due time: set, failed (not stored), rung, or missed (it did not ring)",
+  ),
 
   projectorLag: signal(
     'projector',

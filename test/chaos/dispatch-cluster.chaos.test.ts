@@ -2,7 +2,6 @@ import { jetstreamManager } from '@nats-io/jetstream';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createDispatcher, type Dispatcher } from '../../src/dispatch/dispatcher.ts';
 import { createLogger } from '../../src/observe/log.ts';
-import { systemClock } from '../../src/platform/clock.ts';
 import { eventually } from '../support/eventually.ts';
 import { startTestCluster, type TestCluster } from '../support/servers.ts';
 import { openTaskWorld, type TaskWorld } from '../support/task-world.ts';
@@ -19,9 +18,9 @@ describe('dispatch on a cluster', () => {
     cluster = await startTestCluster();
     world = await openTaskWorld('chaos_', { replicas: 3, leaderLeaseMs: 3_000 }, cluster.urls);
     for (let n = 0; n < 2; n++) {
-      const { nc, log } = await world.connect();
+      const { nc, log, clock } = await world.connect();
       const { names, config } = world;
-      const dispatcher = createDispatcher({ nc, log, names, config, clock: systemClock, logger });
+      const dispatcher = createDispatcher({ nc, log, names, config, clock, logger });
       await dispatcher.start();
       dispatchers.push(dispatcher);
     }

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createDispatcher, type Dispatcher } from '../../src/dispatch/dispatcher.ts';
 import { createLogger } from '../../src/observe/log.ts';
-import { systemClock } from '../../src/platform/clock.ts';
 import { type NatsServer, startNatsServer } from '../../src/platform/embedded/nats-process.ts';
 import { eventually } from '../support/eventually.ts';
 import { findTestNatsServer } from '../support/local-backend.ts';
@@ -25,9 +24,9 @@ describe('dispatch on a server that dies and comes back', () => {
     dir = await mkdtemp(join(tmpdir(), 'taskledger-dispatch-'));
     server = await startNatsServer({ bin, dir });
     world = await openTaskWorld('reborn_', { leaderLeaseMs: 3_000 }, [server.url]);
-    const { nc, log } = await world.connect();
+    const { nc, log, clock } = await world.connect();
     const { names, config } = world;
-    dispatcher = createDispatcher({ nc, log, names, config, clock: systemClock, logger });
+    dispatcher = createDispatcher({ nc, log, names, config, clock, logger });
     await dispatcher.start();
     await dispatcher.whenLeader();
     await world.work();
@@ -40,7 +39,7 @@ describe('dispatch on a server that dies and comes back', () => {
     await rm(dir, { recursive: true, force: true });
   });
 
-  it('leads again, queues what was submitted, and hears timers', async () => {
+  it('leads again, queues what was submitted, and hears the alarm', async () => {
     const before = await world.ingest();
     await eventually(() => expect(world.kindsOf(before).at(-1)).toBe('COMPLETED'));
 
@@ -52,10 +51,10 @@ describe('dispatch on a server that dies and comes back', () => {
     const id = await during;
     await eventually(() => expect(world.kindsOf(id).at(-1)).toBe('COMPLETED'), { timeoutMs: 60_000 });
     await dispatcher.whenLeader();
-    const firedBefore = dispatcher.stats().timers.fired;
+    const rungBefore = dispatcher.stats().alarm.rung;
     const delayed = await world.ingest({ runAt: Date.now() + 1_000 });
     await eventually(() => expect(world.kindsOf(delayed).at(-1)).toBe('COMPLETED'), { timeoutMs: 30_000 });
-    await eventually(() => expect(dispatcher.stats().timers.fired).toBe(firedBefore + 1), {
+    await eventually(() => expect(dispatcher.stats().alarm.rung).toBeGreaterThan(rungBefore), {
       timeoutMs: 30_000,
     });
   });

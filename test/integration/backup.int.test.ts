@@ -9,7 +9,6 @@ import { createDispatcher } from '../../src/dispatch/dispatcher.ts';
 import { createWorker } from '../../src/index.ts';
 import { createLogReader } from '../../src/log/reader.ts';
 import { createLogger, silentLogger } from '../../src/observe/log.ts';
-import { systemClock } from '../../src/platform/clock.ts';
 import { openRegistry } from '../../src/registry/registry.ts';
 import { eventually } from '../support/eventually.ts';
 import { testNamespace, testNatsUrl } from '../support/servers.ts';
@@ -26,13 +25,13 @@ const SETTINGS = { ackWaitMs: 2_000, leaderLeaseMs: 1_500 };
 
 /** Dispatcher and worker on a world; `stop` ends all three. */
 async function startWork(world: TaskWorld, handler: () => Promise<null>) {
-  const { nc, log } = await world.connect();
+  const { nc, log, clock } = await world.connect();
   const dispatcher = createDispatcher({
     nc,
     log,
     names: world.names,
     config: world.config,
-    clock: systemClock,
+    clock,
     logger,
   });
   await dispatcher.start();

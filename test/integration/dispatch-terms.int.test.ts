@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createDispatcher, type Dispatcher, type WhyAnswer } from '../../src/dispatch/dispatcher.ts';
 import { createLogger, silentLogger } from '../../src/observe/log.ts';
-import { systemClock } from '../../src/platform/clock.ts';
 import { openRegistry, type Registry } from '../../src/registry/registry.ts';
 import { eventually } from '../support/eventually.ts';
 import { testNamespace } from '../support/servers.ts';
@@ -30,9 +29,9 @@ afterEach(async () => {
 });
 
 async function dispatch(): Promise<Dispatcher> {
-  const { nc, log } = await world.connect();
+  const { nc, log, clock } = await world.connect();
   const { names, config } = world;
-  const dispatcher = createDispatcher({ nc, log, names, config, clock: systemClock, logger });
+  const dispatcher = createDispatcher({ nc, log, names, config, clock, logger });
   dispatchers.push(dispatcher);
   await dispatcher.start();
   return dispatcher;

@@ -3,7 +3,6 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { createDispatcher, type Dispatcher, type DispatcherParts } from '../../src/dispatch/dispatcher.ts';
 import type { Recorded } from '../../src/domain/events.ts';
 import { createLogger } from '../../src/observe/log.ts';
-import { systemClock } from '../../src/platform/clock.ts';
 import type { Config } from '../../src/platform/config.ts';
 import { eventually } from '../support/eventually.ts';
 import { testNamespace } from '../support/servers.ts';
@@ -28,13 +27,13 @@ async function setup(settings: Partial<Config> = {}) {
 
 /** A dispatcher on a connection of its own, started. */
 async function dispatch(world: TaskWorld, over: Partial<DispatcherParts['config']> = {}) {
-  const { nc, log } = await world.connect();
+  const { nc, log, clock } = await world.connect();
   const dispatcher = createDispatcher({
     nc,
     log,
     names: world.names,
     config: { ...world.config, ...over },
-    clock: systemClock,
+    clock,
     logger,
   });
   stops.push(() => dispatcher.stop());

@@ -5,6 +5,7 @@ import { createProjector } from '../../projections/engine/projector.ts';
 import { projections } from '../../projections/projections.ts';
 import { createDispatcher } from '../../src/dispatch/dispatcher.ts';
 import { createWorker, type Worker } from '../../src/index.ts';
+import { clockOfServers } from '../../src/log/server-clock.ts';
 import { silentLogger } from '../../src/observe/log.ts';
 import { cancelTasks } from '../../src/operations/cancel-tasks.ts';
 import { createOperationRunner } from '../../src/operations/runner.ts';
@@ -35,7 +36,7 @@ const runner = createOperationRunner({
   kinds: [cancelTasks({ log, clock: systemClock, tasks: query })],
   leaseMs: 2_000,
 });
-const dispatcher = createDispatcher({ ...parts, log });
+const dispatcher = createDispatcher({ ...parts, log, clock: clockOfServers(nc, names) });
 const services: Service[] = [
   createProjector({ ...parts, pool: database.pool, projections: projections(config) }),
   query,

@@ -31,9 +31,9 @@ async function setup(settings: Partial<Config> = {}) {
     ...settings,
   });
   stops.push(() => world.stop());
-  const { nc, log } = await world.connect();
+  const { nc, log, clock } = await world.connect();
   const { names, config } = world;
-  const dispatcher = createDispatcher({ nc, log, names, config, clock: systemClock, logger });
+  const dispatcher = createDispatcher({ nc, log, names, config, clock, logger });
   stops.push(() => dispatcher.stop());
   await dispatcher.start();
   await dispatcher.whenLeader();

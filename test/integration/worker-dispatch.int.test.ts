@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createDispatcher } from '../../src/dispatch/dispatcher.ts';
 import { createLogger } from '../../src/observe/log.ts';
-import { systemClock } from '../../src/platform/clock.ts';
 import { openWorkerRig, TYPE, type WorkerRig } from '../support/worker-rig.ts';
 
 const policy = { maxRetries: 3, backoff: { kind: 'fixed', baseMs: 50 }, backoffFloorMs: 0 } as const;
@@ -11,10 +10,10 @@ let stopDispatcher: () => Promise<void>;
 beforeAll(async () => {
   rig = await openWorkerRig(import.meta.url, { ackWaitMs: 1_000 });
   const { world } = rig;
-  const { nc, log } = await world.connect();
+  const { nc, log, clock } = await world.connect();
   const logger = createLogger({ logLevel: 'error' });
   const { names, config } = world;
-  const dispatcher = createDispatcher({ nc, log, names, config, clock: systemClock, logger });
+  const dispatcher = createDispatcher({ nc, log, names, config, clock, logger });
   await dispatcher.start();
   await dispatcher.whenLeader();
   stopDispatcher = () => dispatcher.stop();

@@ -1,5 +1,5 @@
 import { DispatchCore } from '../../src/dispatch/core.ts';
-import type { CoreSettings, Decision, Intent, Phase } from '../../src/dispatch/decisions.ts';
+import type { CoreSettings, Decision, Phase } from '../../src/dispatch/decisions.ts';
 import { stateOf } from '../../src/dispatch/live-task.ts';
 import type { Command } from '../../src/domain/commands.ts';
 import { decide } from '../../src/domain/decide.ts';
@@ -34,7 +34,7 @@ export function coreWorld({ phase = 'leading', ...over }: Partial<CoreSettings> 
     return made;
   };
   /** Appends an intent as the performer does; the core does not see the event before `given` shows it. */
-  const append = ({ kind, task, seq }: Intent) => {
+  const append = ({ kind, task, seq }: Decision) => {
     const command = {
       kind,
       eventId: taskIdOf(0xd000_0000 + log.events.length),
@@ -48,7 +48,7 @@ export function coreWorld({ phase = 'leading', ...over }: Partial<CoreSettings> 
   /** Decides, appends everything and shows the outcome. */
   const run = (): Decision[] => {
     const made = decisions();
-    for (const decision of made) if (decision.kind !== 'set_timer') append(decision);
+    for (const decision of made) append(decision);
     show();
     return made;
   };

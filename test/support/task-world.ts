@@ -7,6 +7,7 @@ import type { LogReader } from '../../src/log/event-log.ts';
 import { execute } from '../../src/log/handle.ts';
 import { type OpenedLog, openLog } from '../../src/log/open.ts';
 import { createLogReader } from '../../src/log/reader.ts';
+import { clockOfServers, type ServerClock } from '../../src/log/server-clock.ts';
 import { ensureStreams } from '../../src/log/streams.ts';
 import { type Names, names } from '../../src/log/subjects.ts';
 import { silentLogger } from '../../src/observe/log.ts';
@@ -28,8 +29,8 @@ export interface TaskWorld {
   readonly log: OpenedLog;
   /** Every event, by task. */
   readonly book: ReadonlyMap<string, readonly Recorded[]>;
-  /** A connection and a log of one's own, e.g. for a part that will be killed. */
-  connect(): Promise<{ nc: NatsConnection; log: OpenedLog }>;
+  /** A connection, a log and a clock of one's own, e.g. for a part that will be killed. The clock is yet to be started. */
+  connect(): Promise<{ nc: NatsConnection; log: OpenedLog; clock: ServerClock }>;
   /** Appends INGESTED; the answer is the task id. */
   ingest(over?: Partial<CommandOf<'ingest'>>): Promise<string>;
   /** Claims and ends every QUEUED task; at most `concurrency` at a time. */
@@ -65,11 +66,13 @@ export async function openTaskWorld(
       ...natsOptions({ ...config, natsUrl: (servers ?? [testNatsUrl()]).join(',') }, 'task-world'),
     });
     const log = await openLog({ nc, names: worldNames, config, logger: silentLogger });
+    const clock = clockOfServers(nc, worldNames);
     closers.unshift(async () => {
+      await clock.stop();
       await log.close();
       await nc.close();
     });
-    return { nc, log };
+    return { nc, log, clock };
   };
   const { nc, log } = await connect();
   await ensureStreams({ nc, names: worldNames, config, logger: silentLogger });
