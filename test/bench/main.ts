@@ -6,10 +6,12 @@ import { folderText } from './cpu-profile.ts';
 import { describeMachine, type Figure, figureTable } from './figure.ts';
 import { drain } from './figures/drain.ts';
 import { latency } from './figures/latency.ts';
+import { noisyNeighbour } from './figures/noisy-neighbour.ts';
 import { projection } from './figures/projection.ts';
 import { rebuild } from './figures/rebuild.ts';
 import { submitMeasurements } from './figures/submit.ts';
 import { sustained } from './figures/sustained.ts';
+import { timerBurst, timerCalm } from './figures/timers.ts';
 import { type Bench, type BenchSettings, type Measurement, openLoads } from './measurement.ts';
 import { parseLayout, prepareStands, type Stands } from './stand.ts';
 
@@ -19,6 +21,9 @@ const measurements: readonly Measurement[] = [
   drain,
   sustained,
   latency,
+  timerBurst,
+  timerCalm,
+  noisyNeighbour,
   projection,
   rebuild,
 ];
@@ -106,6 +111,7 @@ async function measure(
     part.split('+').some((role) => args.profile.includes(role)) ? profileArgs(part) : [];
   const stand = await stands.open({
     layout: measurement.layout ?? parseLayout(settings.layout),
+    ...(measurement.tenants === undefined ? {} : { tenants: measurement.tenants }),
     nodeArgs,
     settings: Object.fromEntries(
       args.set.map((pair) => [pair.split('=')[0] ?? '', pair.slice(pair.indexOf('=') + 1)]),
@@ -118,8 +124,8 @@ async function measure(
     settings,
     stand,
     log: (line) => log(`${measurement.name}: ${line}`),
-    producer: (via = 'log') => loads.producer(via),
-    startWorkers: ({ keepLatency = false } = {}) => loads.startWorkers(keepLatency),
+    producer: (via = 'log', tenant) => loads.producer(via, tenant),
+    startWorkers: (wanted = {}) => loads.startWorkers(wanted),
     parts: () => ({ ...stand.parts, ...loads.parts() }),
     report: (name, value, unit, params = {}) =>
       take({

@@ -25,9 +25,9 @@ export interface Bench {
   readonly settings: BenchSettings;
   readonly stand: Stand;
   readonly log: (line: string) => void;
-  producer(via?: Target['via']): Promise<Producer>;
+  producer(via?: Target['via'], tenant?: string): Promise<Producer>;
   /** `settings.workers` worker processes, pulling already. */
-  startWorkers(options?: { readonly keepLatency?: boolean }): Promise<readonly LoadWorker[]>;
+  startWorkers(options?: WorkersWanted): Promise<readonly LoadWorker[]>;
   /** The product's parts and all load processes started so far. */
   parts(): Parts;
   report(name: string, value: number, unit: string, params?: Readonly<Record<string, Parameter>>): void;
@@ -38,12 +38,21 @@ export interface Measurement {
   readonly about: string;
   /** When it is not the one asked for. */
   readonly layout?: Layout;
+  /** To make before the product starts; BENCH_TENANT alone when absent. */
+  readonly tenants?: readonly string[];
   run(bench: Bench): Promise<void>;
 }
 
+export interface WorkersWanted {
+  readonly keepLatency?: boolean;
+  /** Of each, when it is not what was asked for on the command line. */
+  readonly concurrency?: number;
+  readonly runMs?: number;
+}
+
 export interface Loads {
-  producer(via: Target['via']): Promise<Producer>;
-  startWorkers(keepLatency: boolean): Promise<readonly LoadWorker[]>;
+  producer(via: Target['via'], tenant?: string): Promise<Producer>;
+  startWorkers(wanted: WorkersWanted): Promise<readonly LoadWorker[]>;
   parts(): Parts;
   end(): Promise<void>;
 }
@@ -57,19 +66,25 @@ export function openLoads(
   const producers: Producer[] = [];
   const workers: LoadWorker[] = [];
   return {
-    async producer(via) {
+    async producer(via, tenant = BENCH_TENANT) {
       const producer = startProducer(nodeArgs('submitter'));
       producers.push(producer);
       const { natsUrl, apiUrl, apiKey } = stand;
-      await producer.call('open', { natsUrl, apiUrl, apiKey, tenant: BENCH_TENANT, type: BENCH_TYPE, via });
+      await producer.call('open', { natsUrl, apiUrl, apiKey, tenant, type: BENCH_TYPE, via });
       return producer;
     },
-    async startWorkers(keepLatency) {
+    async startWorkers({ keepLatency = false, ...wanted }) {
       const started = Array.from({ length: workerCount }, () => startLoadWorker(nodeArgs('worker')));
       workers.push(...started);
       await Promise.all(
         started.map((worker) =>
-          worker.call('open', { natsUrl: stand.natsUrl, type: BENCH_TYPE, concurrency, keepLatency }),
+          worker.call('open', {
+            natsUrl: stand.natsUrl,
+            type: BENCH_TYPE,
+            concurrency,
+            ...wanted,
+            keepLatency,
+          }),
         ),
       );
       return started;

@@ -20,9 +20,15 @@ export interface ProducerCalls {
     readonly inFlight: number;
     /** Tasks a call; 1 submits one by one. */
     readonly batch: number;
+    /** Due in the second that begins at this instant (ms since 1970), spread over its milliseconds. */
+    readonly dueFrom?: number;
   }): Submitted;
-  /** Single submissions at a fixed rate, whatever became of earlier ones. */
-  pace(order: { readonly perSecond: number; readonly seconds: number }): Submitted & { maxLagMs: number };
+  /** Single submissions at a fixed rate, whatever became of earlier ones; due `delayMs` later. */
+  pace(order: {
+    readonly perSecond: number;
+    readonly seconds: number;
+    readonly delayMs?: number;
+  }): Submitted & { maxLagMs: number };
   /** Single submissions as long as there is credit: `window` at first, then what `credit` adds. Ends with `close`. */
   closedLoop(order: { readonly window: number }): Submitted;
   credit(order: { readonly tasks: number }): void;
@@ -41,6 +47,8 @@ export interface WorkerCalls {
     readonly type: string;
     readonly concurrency: number;
     readonly keepLatency: boolean;
+    /** How long a handler takes; it returns at once when absent. */
+    readonly runMs?: number;
   }): void;
   /** Forgets what was counted so far. */
   reset(): void;
@@ -54,6 +62,8 @@ export interface WorkerStats {
   readonly repeated: number;
   readonly firstStartUs: number;
   readonly lastCompletedUs: number;
+  /** Starts of each tenant's tasks. */
+  readonly tenants: Readonly<Record<string, { readonly starts: number; readonly lastStartUs: number }>>;
   /** From the beginning of the submission to the start of the handler, and to the stored completion. */
   readonly start: Quantiles;
   readonly done: Quantiles;

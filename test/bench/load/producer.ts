@@ -3,7 +3,7 @@ import { nowUs } from './clock.ts';
 import type { ProducerCalls } from './messages.ts';
 import { makePayload } from './payload.ts';
 import { serve } from './serve.ts';
-import { openSubmission, type Submission } from './submission.ts';
+import { type Due, openSubmission, type Submission } from './submission.ts';
 
 /** The submitting side: one process, one submission, one order at a time (`credit` and `close` steer a running closed loop). */
 let submission: Submission | undefined;
@@ -20,6 +20,10 @@ function opened(): Submission {
 }
 
 const secondsSince = (startUs: number): number => (nowUs() - startUs) / MICROSECONDS;
+
+const dueIn = (second: number, task: number): Due => ({
+  runAt: new Date(second + (task % 1_000)).toISOString(),
+});
 
 /** Remembers outstanding submissions, counts the accepted, and keeps the first failure. */
 function track() {
@@ -57,7 +61,13 @@ serve<ProducerCalls>({
     submission = await openSubmission(target);
   },
 
-  async flood({ tasks = Number.POSITIVE_INFINITY, seconds = Number.POSITIVE_INFINITY, inFlight, batch }) {
+  async flood({
+    tasks = Number.POSITIVE_INFINITY,
+    seconds = Number.POSITIVE_INFINITY,
+    inFlight,
+    batch,
+    dueFrom,
+  }) {
     const submit = opened();
     const startUs = nowUs();
     const last = nextTask + tasks;
@@ -72,7 +82,8 @@ serve<ProducerCalls>({
         const payloads = Array.from({ length: Math.min(batch, last - nextTask) }, () =>
           makePayload(nextTask++),
         );
-        await submit.many(payloads);
+        const dues = dueFrom === undefined ? [] : payloads.map(({ i }) => dueIn(dueFrom, i));
+        await submit.many(payloads, dues);
         accepted += payloads.length;
       }
     };
@@ -80,7 +91,7 @@ serve<ProducerCalls>({
     return { tasks: accepted, seconds: secondsSince(startUs) };
   },
 
-  async pace({ perSecond, seconds }) {
+  async pace({ perSecond, seconds, delayMs }) {
     const submit = opened();
     const startUs = nowUs();
     const total = perSecond * seconds;
@@ -90,7 +101,7 @@ serve<ProducerCalls>({
       const due = Math.min(total, Math.floor(secondsSince(startUs) * perSecond) + 1);
       for (; sent < due; sent += 1) {
         maxLagUs = Math.max(maxLagUs, nowUs() - (startUs + (sent / perSecond) * MICROSECONDS));
-        outstanding.add(submit.one(makePayload(nextTask++)), 1);
+        outstanding.add(submit.one(makePayload(nextTask++), delayMs === undefined ? {} : { delayMs }), 1);
       }
       outstanding.check();
     }

@@ -3,10 +3,16 @@ import { createSubmitter } from '../../../src/index.ts';
 import type { Target } from './messages.ts';
 import type { BenchPayload } from './payload.ts';
 
+/** When a task is due; at once when it says nothing. */
+export interface Due {
+  readonly runAt?: string;
+  readonly delayMs?: number;
+}
+
 /** One way to submit. Both calls resolve when every task is accepted, and throw when one is not. */
 export interface Submission {
-  one(payload: BenchPayload): Promise<void>;
-  many(payloads: readonly BenchPayload[]): Promise<void>;
+  one(payload: BenchPayload, due?: Due): Promise<void>;
+  many(payloads: readonly BenchPayload[], dues?: readonly Due[]): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -19,12 +25,14 @@ const NO_LIMIT = 100_000_000;
 async function straightToLog({ natsUrl, tenant, type }: Target): Promise<Submission> {
   const submitter = await createSubmitter({ nats: natsUrl, tenant, config: { maxBacklog: NO_LIMIT } });
   return {
-    async one(payload) {
-      const outcome = await submitter.submit({ type, payload });
+    async one(payload, due) {
+      const outcome = await submitter.submit({ type, payload, ...due });
       if (!outcome.ok) throw outcome.error;
     },
-    async many(payloads) {
-      const outcomes = await submitter.submitBatch(payloads.map((payload) => ({ type, payload })));
+    async many(payloads, dues = []) {
+      const outcomes = await submitter.submitBatch(
+        payloads.map((payload, index) => ({ type, payload, ...dues[index] })),
+      );
       for (const outcome of outcomes) if (!outcome.ok) throw outcome.error;
     },
     close: () => submitter.close(),
@@ -59,11 +67,11 @@ function overHttp({ apiUrl, apiKey, type }: Target): Submission {
       sent.end(body);
     });
   return {
-    async one(payload) {
-      await post('/v1/tasks', JSON.stringify({ type, payload }));
+    async one(payload, due) {
+      await post('/v1/tasks', JSON.stringify({ type, payload, ...due }));
     },
-    async many(payloads) {
-      const tasks = payloads.map((payload) => ({ type, payload }));
+    async many(payloads, dues = []) {
+      const tasks = payloads.map((payload, index) => ({ type, payload, ...dues[index] }));
       const answer = JSON.parse(await post('/v1/tasks/batch', JSON.stringify({ tasks }))) as BatchAnswer;
       const refused = answer.results.find((result) => !result.ok);
       if (refused !== undefined) throw new Error(`a task was refused: ${JSON.stringify(refused)}`);

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { createWorker, type Worker } from '../../../src/index.ts';
 import { nowUs, quantilesMs } from './clock.ts';
 import type { WorkerCalls } from './messages.ts';
@@ -19,23 +20,26 @@ const empty = () => ({
   lastCompletedUs: 0,
   startUs: [] as number[],
   doneUs: [] as number[],
+  tenants: {} as Record<string, { starts: number; lastStartUs: number }>,
 });
 let counted = empty();
 
 serve<WorkerCalls>({
-  async open({ natsUrl, type, concurrency, keepLatency }) {
+  async open({ natsUrl, type, concurrency, keepLatency, runMs }) {
     worker = createWorker({
       nats: natsUrl,
       concurrency,
       types: {
-        [type]: ({ payload }) => {
+        [type]: async ({ payload, task }) => {
           const { i, t } = payload as BenchPayload;
           const now = nowUs();
           counted.firstStartUs ||= now;
           if (seen.has(i)) counted.repeated += 1;
           else seen.add(i);
           if (keepLatency) counted.startUs.push(now - t);
-          return undefined;
+          const starts = (counted.tenants[task.tenant]?.starts ?? 0) + 1;
+          counted.tenants[task.tenant] = { starts, lastStartUs: now };
+          if (runMs !== undefined) await delay(runMs);
         },
       },
       hooks: {
@@ -65,6 +69,7 @@ serve<WorkerCalls>({
     repeated: counted.repeated,
     firstStartUs: counted.firstStartUs,
     lastCompletedUs: counted.lastCompletedUs,
+    tenants: counted.tenants,
     start: quantilesMs(counted.startUs),
     done: quantilesMs(counted.doneUs),
   }),
