@@ -41,6 +41,29 @@ describe('a limit of concurrency', () => {
     expect(order).toEqual(['queue 1', 'queue 4', 'queue 2', 'queue 5', 'queue 3', 'queue 6']);
   });
 
+  it('is kept while nobody knows whether an append was stored: that task is decided again before anybody else', () => {
+    const world = coreWorld(wide);
+    const { core, log, given, decisions, append } = world;
+    core.terms.putTenant('acme', { name: 'acme', createdAt, limits: { concurrency: 1 } }, NOW);
+    given(
+      () => log.ingest(1),
+      () => log.ingest(2),
+    );
+    const [first] = decisions();
+    if (first === undefined) throw new Error('nothing was decided');
+    given(() => log.reschedule(taskIdOf(2), { priority: 1 }));
+    append(first);
+    core.unresolved(first.task, log.now + 500);
+    log.now += 500;
+    core.advance(log.now);
+    expect(named(decisions())).toEqual(['queue 1']);
+    // It was stored after all, and the log says so in a moment.
+    core.refused(first.task, first.seq, log.now);
+    expect(decisions()).toEqual([]);
+    given(...ended(world, 1));
+    expect(named(decisions())).toEqual(['queue 2']);
+  });
+
   it('counts from QUEUED until the attempt ends, and lets the next one in at once', () => {
     const world = coreWorld(wide);
     const { core, log, given, run, decisions } = world;

@@ -193,6 +193,7 @@ export class DispatchCore {
       if (task === undefined) break;
       decisions.push({ kind: 'carry', task, seq: task.seq });
     }
+    for (const task of this.#place.takeUnsure(now)) decisions.push({ kind: 'queue', task, seq: task.seq });
     this.#queueTurns(decisions, now);
   }
 
@@ -212,6 +213,7 @@ export class DispatchCore {
   /** The append expecting `seq` was refused or is void: somebody moved the task. The log brings that event, or has brought it. */
   refused(task: LiveTask, seq: number, now: number): void {
     if (!isIntent(task)) return;
+    task.unsure = false;
     // An event came that changes no status (CARRIED): the task stands where it stood.
     if (task.seq !== seq) this.#place.resume(task, now);
     else this.#place.to(task, Mode.moved);
@@ -221,7 +223,10 @@ export class DispatchCore {
   unresolved(task: LiveTask, retryAt: number): void {
     // A renewal is wanted again when the log has aged a little more.
     if (task.mode === Mode.carrying) this.#place.resume(task, retryAt);
-    else if (isIntent(task)) this.#place.delay(task, retryAt);
+    else if (isIntent(task)) {
+      task.unsure ||= task.mode === Mode.queueing;
+      this.#place.delay(task, retryAt);
+    }
   }
 
   /** Instead of ending it as decided: the lost attempt that was its last does not count, and it waits for another. */
@@ -376,9 +381,11 @@ export class DispatchCore {
     { seq, storedAt }: { readonly seq: number; readonly storedAt: number },
   ): void {
     if (!task.known) this.#learnFacts(task, event.data.state.facts);
+    const kept = task.unsure && task.mode === Mode.waiting;
     task.seq = seq;
+    task.unsure = false;
     task.payloadSeq = seq;
-    if (task.mode === Mode.moved || task.mode === Mode.carrying) this.#place.resume(task, storedAt);
+    if (kept || task.mode === Mode.moved || task.mode === Mode.carrying) this.#place.resume(task, storedAt);
   }
 
   #carriedAnew(task: LiveTask, event: EventOf<'CARRIED'>, storedAt: number): void {
@@ -416,6 +423,7 @@ export class DispatchCore {
   #moved(task: LiveTask | undefined, event: TaskEvent, seq: number): LiveTask {
     if (task === undefined) return this.#begun(event, seq, false);
     task.seq = seq;
+    task.unsure = false;
     task.round = event.round;
     task.attempt = event.attempt;
     if (task.priority !== event.priority) this.#place.reclass(task, event.priority as Priority);

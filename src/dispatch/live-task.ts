@@ -66,6 +66,7 @@ const KEYED = 128;
 const SPOT_SHIFT = 8;
 const SPOT_MASK = 3 << SPOT_SHIFT;
 const FORGIVEN = 1 << 10;
+const UNSURE = 1 << 11;
 
 /**
  * A task that has not ended, as the dispatcher remembers it. Owned by DispatchCore. There may be a million: about 270
@@ -174,6 +175,15 @@ export class LiveTask {
 
   set holds(on: boolean) {
     this.#set(HOLDS, on);
+  }
+
+  /** Whether an append of QUEUED may have been stored that nobody has heard of. Until the log says more, it keeps its slot. */
+  get unsure(): boolean {
+    return (this.#flags & UNSURE) !== 0;
+  }
+
+  set unsure(on: boolean) {
+    this.#set(UNSURE, on);
   }
 
   /** Whether it counts against the limit of its concurrency key. */

@@ -1,4 +1,5 @@
 import type { Priority } from '../domain/names.ts';
+import { holdsAt } from '../registry/controls.ts';
 import { Deque } from './deque.ts';
 import { Ledger } from './ledger.ts';
 import { type LiveTask, Mode, Spot } from './live-task.ts';
@@ -11,7 +12,8 @@ import { WakeList } from './wake-list.ts';
  * Invariant: a mode changes only in `to`, `delay`, `takeNext`, `takeDoomed` and `takeAging`, so the counts always agree with the modes.
  *
  * A slot (see Ledger) is taken with the turn, or when the log says that the task was queued or runs. It is given back when
- * the attempt has ended, when the task waits again, and at its end; not while the outcome of the append is unknown.
+ * the attempt has ended, when the task waits again, and at its end; not while the outcome of the append is unknown: such
+ * a task is in no lane, and decided again before anybody else gets the slot.
  */
 export class Placement {
   readonly #window: WindowLimits;
@@ -21,6 +23,8 @@ export class Placement {
   readonly #delayed = new WakeList((task, at) => task.mode === Mode.delayed && task.dueAt === at);
   readonly #deadlines = new WakeList((task) => task.mode !== Mode.gone && task.deadlineWatched);
   readonly #doomed = new Deque<LiveTask>();
+  /** Waiting with a slot, because they are unsure. */
+  #unsure: LiveTask[] = [];
   readonly #aging = new Deque<{ readonly task: LiveTask; readonly seq: number }>();
   readonly #offered = new Set<LiveTask>();
   #ending = 0;
@@ -199,6 +203,21 @@ export class Placement {
     return task;
   }
 
+  /** The unsure tasks that may be queued again, now `queueing`; the others stay. */
+  takeUnsure(now: number): LiveTask[] {
+    if (this.#unsure.length === 0) return [];
+    const taken: LiveTask[] = [];
+    const waiting = this.#unsure.filter(({ mode, unsure }) => mode === Mode.waiting && unsure);
+    this.#unsure = waiting.filter((task) => {
+      if (task.mode !== Mode.waiting) return false;
+      if (!task.line.windowOpen || isPaused(task, now)) return true;
+      this.to(task, Mode.queueing);
+      taken.push(task);
+      return false;
+    });
+    return taken;
+  }
+
   /** The log says that the task was queued, by whomever. */
   queued(task: LiveTask, storedAt: number): void {
     this.ledger.take(task, { at: storedAt, token: true });
@@ -277,12 +296,16 @@ export class Placement {
     task.mode = mode;
     switch (mode) {
       case Mode.waiting:
-        this.ledger.release(task);
         line.waiting += 1;
         task.share.tenant.backlog += 1;
+        this.touch(line);
+        if (task.unsure && task.holds) {
+          this.#unsure.push(task);
+          return;
+        }
+        this.ledger.release(task);
         if (task.keyed) task.share.gates.place(task);
         else task.share.enter(task);
-        this.touch(line);
         return;
       case Mode.delayed:
         line.delayed += 1;
@@ -319,3 +342,6 @@ export class Placement {
 
 /** Whether nobody but the dispatcher would renew it: a running task is its worker's, a queued one is work on offer. */
 export const mayAge = ({ mode }: LiveTask): boolean => mode === Mode.waiting || mode === Mode.delayed;
+
+const isPaused = ({ share }: LiveTask, now: number): boolean =>
+  [share.type, share.tenant, share].some(({ pause }) => pause !== undefined && holdsAt(pause, now));
