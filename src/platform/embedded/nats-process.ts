@@ -35,6 +35,8 @@ export interface NatsServerOptions {
   readonly maxPayload?: number;
   /** JetStream `sync_interval`: `always`, or a duration such as `2m`, the server's default. */
   readonly syncInterval?: string;
+  /** Who may use the system account; everybody else needs no credentials, as without it. */
+  readonly system?: { readonly user: string; readonly password: string };
   readonly log?: (line: string) => void;
 }
 
@@ -121,7 +123,8 @@ type ConfigInput = Omit<NatsServerOptions, 'monitor'> & {
   readonly monitor: number | undefined;
 };
 
-function configText({ dir, port, name, monitor, cluster, maxPayload, syncInterval }: ConfigInput): string {
+function configText(input: ConfigInput): string {
+  const { dir, port, name, monitor, cluster, maxPayload, syncInterval, system } = input;
   const lines = [
     `server_name: ${JSON.stringify(name ?? 'taskledger')}`,
     `listen: "${HOST}:${port}"`,
@@ -132,6 +135,15 @@ function configText({ dir, port, name, monitor, cluster, maxPayload, syncInterva
     '}',
     ...(monitor === undefined ? [] : [`http: "${HOST}:${monitor}"`]),
   ];
+  if (system !== undefined)
+    // A server that has users asks for one: those without credentials are this one.
+    lines.push(
+      'accounts {',
+      '  ALL { jetstream: enabled, users: [{ user: "anybody", password: "" }] }',
+      `  $SYS { users: [{ user: ${JSON.stringify(system.user)}, password: ${JSON.stringify(system.password)} }] }`,
+      '}',
+      'no_auth_user: anybody',
+    );
   if (cluster !== undefined) {
     const routes = cluster.routes.map((route) => `"nats://${HOST}:${route}"`).join(', ');
     lines.push(

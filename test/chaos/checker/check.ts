@@ -1,10 +1,14 @@
+import { checkBulks } from './bulk-rule.ts';
 import { checkClients } from './client-rules.ts';
 import { checkCopies } from './copy-rules.ts';
 import { type Evidence, RULES, type Rule, type Violation } from './evidence.ts';
 import { checkLimits } from './limit-rule.ts';
 import { livesOf } from './lives.ts';
+import { checkOrder } from './order-rule.ts';
+import { checkPauses } from './pause-rule.ts';
 import { checkSlots } from './slot-rule.ts';
 import { checkLives } from './task-rules.ts';
+import { checkVersions } from './version-rule.ts';
 
 /** Every breach of a rule that the evidence shows, those with the shortest histories first. Pure. */
 export function check(evidence: Evidence): Violation[] {
@@ -12,20 +16,32 @@ export function check(evidence: Evidence): Violation[] {
   return [
     ...checkClients(evidence.operations, lives),
     ...checkLives(lives),
+    ...checkBulks(evidence, lives),
     ...checkLimits(evidence.log, evidence.limits),
+    ...checkOrder(evidence.log),
+    ...checkPauses(evidence.log, evidence.pauses),
+    ...checkVersions(lives, evidence.releases),
     ...checkSlots(evidence.schedules, evidence.slots),
     ...checkCopies(evidence.log, evidence),
   ].sort((one, other) => one.witness.length - other.witness.length);
 }
 
 /** The rules that the evidence can break at all: one without limits, schedules or feeds proves nothing about them. */
-export function rulesChecked({ limits, schedules, feeds }: Evidence): Rule[] {
-  const absent = new Set<string>([
-    ...(limits.length === 0 ? ['limits'] : []),
-    ...(schedules.length === 0 ? ['slots'] : []),
-    ...(Object.keys(feeds).length === 0 ? ['feeds'] : []),
-  ]);
-  return (Object.keys(RULES) as Rule[]).filter((rule) => !absent.has(rule));
+export function rulesChecked(evidence: Evidence): Rule[] {
+  const { log, operations, limits, schedules, pauses, bulks, releases, feeds, live, verified } = evidence;
+  const had: Partial<Record<Rule, boolean>> = {
+    commands: operations.some(({ op, outcome }) => op !== 'submit' && outcome === 'acknowledged'),
+    bulks: bulks.length > 0,
+    limits: limits.length > 0,
+    order: log.some(({ event }) => event.kind === 'INGESTED' && event.data.orderingKey !== undefined),
+    pauses: pauses.length > 0,
+    versions: releases.length > 0,
+    slots: schedules.length > 0,
+    feeds: Object.keys(feeds).length > 0,
+    live: live.length > 0,
+    projections: verified.length > 0,
+  };
+  return (Object.keys(RULES) as Rule[]).filter((rule) => had[rule] !== false);
 }
 
 /** How many breaches of which rule, and the shortest history of each. */

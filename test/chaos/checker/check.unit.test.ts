@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { apply } from '../../../projections/audit/apply.ts';
 import type { Recorded } from '../../../src/domain/events.ts';
+import { stepId } from '../../../src/operations/bulk-kind.ts';
 import {
   cancel,
   claim,
@@ -19,7 +20,8 @@ import {
 } from '../../support/life.ts';
 import { randomLives } from '../../support/random-lives.ts';
 import { check, rulesChecked, violationsText } from './check.ts';
-import type { Evidence, Rule, Violation } from './evidence.ts';
+import { type Evidence, RULES, type Rule, type Violation } from './evidence.ts';
+import { REACHES_WITHIN_MS } from './pause-rule.ts';
 
 const LATER = NOW + 60_000;
 const idOf = (n: number): string => `00000000-0000-4000-8000-00000000000${n}`;
@@ -27,10 +29,12 @@ const A = idOf(1);
 const B = idOf(2);
 const C = idOf(3);
 const D = idOf(4);
+/** A bulk operation that replays C. */
+const REPLAY = idOf(6);
 
 /** Four whole lives: completed at once, completed after a failure and a lost lease, dead, cancelled while running. */
 const LIVES: readonly (readonly Recorded[])[] = [
-  given(ingest({ taskId: A }), queue(), claim(), start(), complete()).events,
+  given(ingest({ taskId: A, concurrencyKey: 'gpu' }), queue(), claim(), start(), complete()).events,
   given(
     ingest({ taskId: B }),
     queue(),
@@ -46,7 +50,7 @@ const LIVES: readonly (readonly Recorded[])[] = [
     complete('w3', 3),
   ).events,
   given(
-    ingest({ taskId: C, policy: { maxRetries: 0 } }),
+    ingest({ taskId: C, policy: { maxRetries: 0 }, orderingKey: 'clip' }),
     queue(),
     claim(),
     start(),
@@ -57,9 +61,15 @@ const LIVES: readonly (readonly Recorded[])[] = [
     claim(),
     lose(2),
     deadLetter(),
-  ).events,
+  ).events.map((recorded) => asStep(recorded, { id: REPLAY })),
   given(ingest({ taskId: D }), queue(), claim(), start(), requestCancel(), cancel()).events,
 ];
+
+/** A replay that is a step of a bulk operation. */
+function asStep(recorded: Recorded, bulk: { readonly id: string }): Recorded {
+  const { event } = recorded;
+  return event.kind === 'REPLAYED' ? { ...recorded, event: { ...event, id: stepId(bulk, event) } } : recorded;
+}
 
 /** One log of several lives, a turn each. */
 function interleaved(lives: readonly (readonly Recorded[])[]): Recorded[] {
@@ -105,7 +115,18 @@ function evidenceOf(lives = LIVES): Evidence {
       { op: 'cancel', at: NOW, tenant: 'acme', taskId: D, outcome: 'acknowledged' },
       { op: 'cancel', at: NOW, tenant: 'acme', taskId: A, outcome: 'refused' },
     ],
-    limits: [{ max: 4 }, { tenant: 'acme', type: 'transcode', max: 4 }, { tenant: 'other', max: 0 }],
+    limits: [
+      { max: 4 },
+      { type: 'transcode', eachKey: true, max: 1 },
+      { tenant: 'acme', type: 'transcode', max: 4 },
+      { tenant: 'other', max: 0 },
+    ],
+    pauses: [{ tenant: 'acme', from: NOW - 90_000, until: NOW - 60_000 }],
+    bulksAccepted: [REPLAY],
+    bulks: [{ id: REPLAY, kind: 'replay', state: 'done', moved: 1 }],
+    releases: [{ mark: '-r2-', versions: { transcode: [1, 2] } }],
+    live: heard(log).slice(1),
+    verified: [{ projection: 'tasks', differences: [] }],
     schedules: [{ tenant: 'acme', name: 'nightly', expected: SLOTS }],
     slots: SLOTS.map((slotAt, n) => ({ tenant: 'acme', schedule: 'nightly', slotAt, taskId: idOf(n) })),
   };
@@ -120,8 +141,8 @@ const rulesOf = (violations: readonly Violation[]): Rule[] => [
 function tampered(tamper: (lives: Recorded[][]) => void): Evidence {
   const lives = LIVES.map((life) => [...life]);
   tamper(lives);
-  const { log, history, audit, feeds } = evidenceOf(lives);
-  return { ...sound, log, history, audit, feeds, operations: [] };
+  const { log, history, audit, feeds, live } = evidenceOf(lives);
+  return { ...sound, log, history, audit, feeds, live, operations: [] };
 }
 const repeat = (life: Recorded[] | undefined, index: number, over: object): void => {
   const original = life?.at(index);
@@ -136,14 +157,25 @@ const change = (life: Recorded[] | undefined, index: number, over: object): void
 
 test('sound evidence shows nothing, and every rule was asked', () => {
   expect(check(sound)).toEqual([]);
-  expect(rulesChecked(sound)).toHaveLength(12);
-  expect(rulesChecked({ ...sound, limits: [], schedules: [], feeds: {} })).toHaveLength(9);
+  expect(rulesChecked(sound)).toEqual(Object.keys(RULES));
+  const nothing = { ...sound, limits: [], schedules: [], feeds: {}, pauses: [], bulks: [], releases: [] };
+  expect(rulesChecked({ ...nothing, log: [], operations: [], live: [], verified: [] })).toEqual([
+    'acknowledged',
+    'refused',
+    'terminal',
+    'completions',
+    'legal',
+    'attempts',
+    'history',
+    'audit',
+  ]);
 });
 
 test('whatever the domain decides is legal and within its policy', () => {
   for (let seed = 1; seed <= 8; seed += 1) {
     const log = randomLives({ seed, tasks: 20, events: 500 });
-    const found = check({ ...sound, log, history: log, audit: apply(log), feeds: {}, operations: [] });
+    const copies = { history: log, audit: apply(log), feeds: {}, live: [] };
+    const found = check({ ...sound, log, ...copies, operations: [], bulksAccepted: [], bulks: [] });
     // Random lives are cut off, and do not wait for their due times.
     const serious = found.filter(({ rule, message }) => rule !== 'terminal' && !message.includes('is due'));
     expect(serious.filter(({ rule }) => rule !== 'limits' && rule !== 'slots')).toEqual([]);
@@ -160,8 +192,18 @@ describe('planted in what clients were told', () => {
     ['a refusal that was stored', 'refused', submitted(A, { outcome: 'refused' })],
     [
       'a lost cancellation',
-      'cancelled',
+      'commands',
       { op: 'cancel', at: NOW, tenant: 'acme', taskId: A, outcome: 'acknowledged' },
+    ],
+    [
+      'a lost change',
+      'commands',
+      { op: 'reschedule', at: NOW, tenant: 'acme', taskId: D, outcome: 'acknowledged' },
+    ],
+    [
+      'a lost discard',
+      'commands',
+      { op: 'discard', at: NOW, tenant: 'acme', taskId: C, outcome: 'acknowledged' },
     ],
     ["a submission of another tenant's id", 'acknowledged', submitted(A, { tenant: 'zeta' })],
   ])('%s', (_name, rule, operation) => {
@@ -264,6 +306,86 @@ const dead = (life: readonly Recorded[]): Recorded[] => {
   return [{ ...last, event: event as Recorded['event'] }];
 };
 
+describe('planted in what tasks share', () => {
+  const keyed = (key: object) => (life: Recorded[]) =>
+    change(life, 0, { data: { ...life[0]?.event.data, ...key } });
+  const found = (tamper: (lives: Recorded[][]) => void) => check(tampered(tamper));
+
+  test('two attempts of a concurrency key at once', () => {
+    const violations = found((lives) => lives.forEach(keyed({ concurrencyKey: 'gpu' })));
+    expect(rulesOf(violations)).toEqual(['limits']);
+    expect(violations[0]?.message).toContain('the key acme/transcode/gpu');
+  });
+  test('two tasks of an ordering key at once', () => {
+    const violations = found((lives) => lives.forEach(keyed({ orderingKey: 'clip' })));
+    expect(rulesOf(violations)).toEqual(['order']);
+    expect(violations[0]?.witness.length).toBeLessThanOrEqual(4);
+  });
+  test('a task of an ordering key that overtakes one that waits for its retry', () => {
+    const violations = found((lives) => {
+      const [a, b] = lives;
+      lives.slice(0, 2).forEach(keyed({ orderingKey: 'reel' }));
+      // One after the other, but B is served first.
+      if (a !== undefined && b !== undefined)
+        lives.splice(0, 2, [...b.slice(0, 1), ...a.slice(0, 1), ...b.slice(1), ...a.slice(1)]);
+    });
+    expect(rulesOf(violations)).toEqual([]);
+    const overtaking = found((lives) => {
+      const [a, b] = lives;
+      lives.slice(0, 2).forEach(keyed({ orderingKey: 'reel' }));
+      if (a !== undefined && b !== undefined) lives.splice(0, 2, [...b.slice(0, 5), ...a, ...b.slice(5)]);
+    });
+    expect(rulesOf(overtaking)).toEqual(['order']);
+    expect(overtaking[0]?.message).toContain('was before it');
+  });
+  test('a version that the worker does not know', () => {
+    const violations = found(([a]) => change(a, 0, { data: { payload: 1, version: 2 } }));
+    expect(rulesOf(violations)).toEqual(['versions']);
+    expect(
+      rulesOf(
+        found(([a]) => {
+          change(a, 0, { data: { payload: 1, version: 2 } });
+          for (const index of [2, 3, 4]) change(a, index, { actor: worker('w1-r2-77') });
+        }),
+      ),
+    ).toEqual([]);
+  });
+  test('a task that goes on after it was discarded', () => {
+    const violations = found(([, , c]) => {
+      const died = c?.[5];
+      if (died === undefined) return;
+      c?.splice(6, 0, {
+        ...died,
+        event: {
+          ...died.event,
+          kind: 'DISCARDED',
+          from: 'DEAD_LETTER',
+          data: { reason: 'x' },
+        } as Recorded['event'],
+      });
+    });
+    expect(rulesOf(violations)).toEqual(['legal']);
+  });
+  test('a retry of a last attempt that nobody pardoned, and a pardon that nothing calls for', () => {
+    expect(
+      rulesOf(
+        found(([, b]) => change(b, 7, { data: { ...b?.[7]?.event.data, next: { final: 'retries' } } })),
+      ),
+    ).toEqual(['attempts']);
+    const pardoned = found(([a]) =>
+      change(a, 1, {
+        data: { ...a?.[1]?.event.data, facts: { submittedAt: NOW, attemptsBefore: 0, lost: 0, pardoned: 1 } },
+      }),
+    );
+    expect(rulesOf(pardoned)).toEqual(['attempts']);
+  });
+  test('a death of a deadline that has not passed', () => {
+    expect(rulesOf(found(([, , c]) => change(c, 10, { data: { reason: 'deadline' } })))).toEqual([
+      'attempts',
+    ]);
+  });
+});
+
 describe('planted beside the log', () => {
   const [slot] = sound.slots;
   const first = sound.audit[0];
@@ -277,6 +399,33 @@ describe('planted beside the log', () => {
       'limits',
       { limits: [{ tenant: 'acme', type: 'transcode', max: 2 }] },
     ],
+    [
+      'a task that was queued in a pause',
+      'pauses',
+      { pauses: [{ tenant: 'acme', from: NOW - 2 * REACHES_WITHIN_MS, until: LATER }] },
+    ],
+    ['an operation that was forgotten', 'bulks', { bulksAccepted: [REPLAY, idOf(5)] }],
+    [
+      'an operation that does not end',
+      'bulks',
+      { bulks: [{ id: REPLAY, kind: 'replay', state: 'running', moved: 1 }] },
+    ],
+    [
+      'a step that is not in the log',
+      'bulks',
+      { bulks: [{ id: REPLAY, kind: 'replay', state: 'done', moved: 2 }] },
+    ],
+    [
+      'a step that nobody counted',
+      'bulks',
+      { bulks: [{ id: REPLAY, kind: 'replay', state: 'done', moved: 0 }] },
+    ],
+    [
+      'a read model that differs',
+      'projections',
+      { verified: [{ projection: 'queues', differences: ['queue_counts: 1 changed'] }] },
+    ],
+    ['a live completion that never was', 'live', { live: [{ seq: 999, taskId: A }] }],
     ['a missed slot', 'slots', { slots: sound.slots.slice(1) }],
     ['a slot fired twice', 'slots', { slots: [...sound.slots, { ...slot, taskId: C }] }],
     [

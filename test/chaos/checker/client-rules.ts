@@ -1,7 +1,8 @@
-import type { CancelOperation, Operation, SubmitOperation, Violation } from './evidence.ts';
+import type { EventKind } from '../../../src/domain/events.ts';
+import type { Command, CommandOperation, Operation, SubmitOperation, Violation } from './evidence.ts';
 import { type Lives, lifeKey, lineOf, operationLine } from './lives.ts';
 
-/** What the clients were told, against the log: `acknowledged`, `refused`, `cancelled`. */
+/** What the clients were told, against the log: `acknowledged`, `refused`, `commands`. */
 export function checkClients(operations: readonly Operation[], lives: Lives): Violation[] {
   const accepted = new Set(
     operations
@@ -9,7 +10,7 @@ export function checkClients(operations: readonly Operation[], lives: Lives): Vi
       .map(({ tenant, taskId }) => lifeKey(tenant, taskId)),
   );
   return operations.flatMap((operation) => {
-    if (operation.op === 'cancel') return checkCancel(operation, lives);
+    if (operation.op !== 'submit') return checkCommand(operation, lives);
     // One key may be tried several times: a refusal says nothing about the other tries.
     if (operation.outcome === 'refused' && accepted.has(lifeKey(operation.tenant, operation.taskId)))
       return [];
@@ -43,14 +44,22 @@ function checkSubmit(operation: SubmitOperation, lives: Lives): Violation[] {
   }
 }
 
-function checkCancel(operation: CancelOperation, lives: Lives): Violation[] {
+/** What an acknowledged command leaves in the log. */
+const TRACES: Readonly<Record<Command, readonly EventKind[]>> = {
+  cancel: ['CANCEL_REQUESTED', 'CANCELLED'],
+  reschedule: ['RESCHEDULED'],
+  discard: ['DISCARDED'],
+};
+
+function checkCommand(operation: CommandOperation, lives: Lives): Violation[] {
   if (operation.outcome !== 'acknowledged') return [];
   const life = lives.get(lifeKey(operation.tenant, operation.taskId)) ?? [];
-  if (life.some(({ event: { kind } }) => kind === 'CANCEL_REQUESTED' || kind === 'CANCELLED')) return [];
+  const { op } = operation;
+  if (life.some(({ event: { kind } }) => TRACES[op].includes(kind))) return [];
   return [
     {
-      rule: 'cancelled',
-      message: `the cancellation of ${operation.taskId} was acknowledged and is not in the log`,
+      rule: 'commands',
+      message: `the ${op} of ${operation.taskId} was acknowledged and is not in the log`,
       witness: [operationLine(operation), ...life.map(lineOf)],
     },
   ];

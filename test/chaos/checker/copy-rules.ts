@@ -3,16 +3,38 @@ import type { Recorded } from '../../../src/domain/events.ts';
 import type { Evidence, HeardCompletion, Violation } from './evidence.ts';
 import { lineOf } from './lives.ts';
 
-type Copies = Pick<Evidence, 'history' | 'audit' | 'feeds'>;
+type Copies = Pick<Evidence, 'history' | 'audit' | 'feeds' | 'live' | 'verified'>;
 
-/** What was made from the log, against the log: `history`, `audit`, `feeds`. */
-export function checkCopies(log: readonly Recorded[], { history, audit, feeds }: Copies): Violation[] {
+/** What was made from the log, against the log: `history`, `audit`, `projections`, `feeds`, `live`. */
+export function checkCopies(log: readonly Recorded[], copies: Copies): Violation[] {
+  const { history, audit, feeds, live, verified } = copies;
   const completions = log.filter(({ event }) => event.kind === 'COMPLETED');
   return [
     ...compare('history', 'HISTORY', log, history, (recorded) => JSON.stringify(recorded.event)),
     ...checkAudit(log, audit),
+    ...verified
+      .filter(({ differences }) => differences.length > 0)
+      .map(
+        ({ projection, differences }): Violation => ({
+          rule: 'projections',
+          message: `${projection} is not what the log gives`,
+          witness: differences,
+        }),
+      ),
     ...Object.entries(feeds).flatMap(([name, heard]) => checkFeed(name, completions, heard)),
+    ...checkLive(completions, live),
   ];
+}
+
+function checkLive(completions: readonly Recorded[], heard: readonly HeardCompletion[]): Violation[] {
+  const tasks = new Map(completions.map(({ seq, event }) => [seq, event.taskId]));
+  return heard
+    .filter(({ seq, taskId }) => tasks.get(seq) !== taskId)
+    .map(({ seq, taskId }) => ({
+      rule: 'live',
+      message: `the live feed tells of a completion ${seq} that the log does not have`,
+      witness: [`${seq} ${taskId}`],
+    }));
 }
 
 function checkAudit(log: readonly Recorded[], audit: readonly AuditRow[]): Violation[] {

@@ -2,7 +2,7 @@ import type { AuditRow } from '../../../projections/audit/apply.ts';
 import type { Recorded } from '../../../src/domain/events.ts';
 
 /** What a client asked for, and what it was told. The client chose the task id, so an answer never heard can be looked up. */
-export type Operation = SubmitOperation | CancelOperation;
+export type Operation = SubmitOperation | CommandOperation;
 
 interface Asked {
   /** ms since 1970, of the machine that all parts of a run share. */
@@ -23,15 +23,52 @@ export interface SubmitOperation extends Asked {
   /** Sequence of the first event, when the answer said one. */
   readonly seq?: number;
 }
-export interface CancelOperation extends Asked {
-  readonly op: 'cancel';
+/** Something asked of one task. */
+export interface CommandOperation extends Asked {
+  readonly op: Command;
 }
+export const COMMANDS = ['cancel', 'reschedule', 'discard'] as const;
+export type Command = (typeof COMMANDS)[number];
 
-/** At most `max` attempts of these tasks run at any moment; absent parts of the scope match everything. */
+/**
+ * At most `max` attempts of these tasks run at any moment; absent parts of the scope match everything. `eachKey`: of those
+ * tasks of one tenant and type that share a `concurrencyKey`, and not of the others.
+ */
 export interface ConcurrencyLimit {
   readonly tenant?: string;
   readonly type?: string;
+  readonly eachKey?: true;
   readonly max: number;
+}
+
+/** Between these instants (ms since 1970) nothing of the scope is queued: the one of the answer, and the one of the wish to resume. */
+export interface PauseWindow {
+  readonly tenant?: string;
+  readonly type?: string;
+  readonly from: number;
+  readonly until: number;
+}
+
+/** A replay or cancellation of many tasks, as the product shows it at the end. */
+export interface Bulk {
+  readonly id: string;
+  readonly kind: 'replay' | 'cancellation';
+  readonly state: string;
+  /** How many tasks it says it has moved. */
+  readonly moved: number;
+}
+
+/** Incarnations of workers whose id has `mark` in it, and the versions of types that they know; of other types the first. */
+export interface Release {
+  readonly mark: string;
+  readonly versions: Readonly<Record<string, readonly [least: number, greatest: number]>>;
+}
+
+/** What the product's own `verify` says of a read model. */
+export interface Verified {
+  readonly projection: string;
+  /** Each a line; none when the read model is what the log gives. */
+  readonly differences: readonly string[];
 }
 
 /** The slots that a recurring task should have fired in, and the tasks that say they are of one of them. */
@@ -68,21 +105,35 @@ export interface Evidence {
   readonly limits: readonly ConcurrencyLimit[];
   readonly schedules: readonly Schedule[];
   readonly slots: readonly FiredSlot[];
+  readonly pauses: readonly PauseWindow[];
+  /** Ids of bulk operations that the product has accepted. */
+  readonly bulksAccepted: readonly string[];
+  readonly bulks: readonly Bulk[];
+  readonly releases: readonly Release[];
+  /** What the feed that promises nothing brought. */
+  readonly live: readonly HeardCompletion[];
+  readonly verified: readonly Verified[];
 }
 
 export const RULES = {
   acknowledged: 'every acknowledged submission is in the log, where the answer said',
   refused: 'no refused submission is in the log',
-  cancelled: 'every acknowledged cancellation is in the log',
+  commands: 'every acknowledged cancellation, change and discard is in the log',
+  bulks: 'every accepted replay and cancellation of many comes to its end, and did what it says',
   terminal: 'every task ends',
   completions: 'no task is completed twice',
   legal: 'every event is legal where it stands, and an attempt is told of by its holder alone',
   attempts: 'attempts and delays are those of the policy',
-  limits: 'no concurrency limit is exceeded',
+  limits: 'no concurrency limit is exceeded, of a key neither',
+  order: 'tasks of an ordering key run one at a time, in the order of submission',
+  pauses: 'nothing is queued while it is paused',
+  versions: 'no worker is given a version that it does not know',
   slots: 'no slot of a schedule is missed or fired twice',
   history: 'HISTORY equals the log',
   audit: 'the audit in Postgres equals the log',
-  feeds: 'every feed of completions is complete and in order',
+  projections: 'every read model is what the log gives',
+  feeds: 'every feed of completions that promises it is complete and in order',
+  live: 'the live feed tells of nothing that the log does not have',
 } as const;
 export type Rule = keyof typeof RULES;
 

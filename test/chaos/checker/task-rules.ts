@@ -56,6 +56,7 @@ function whyIllegal(state: TaskState | undefined, recorded: Recorded): string | 
   if (!LEGAL_FROM[event.kind].includes(event.from))
     return `${event.kind} may not leave ${event.from ?? 'nothing'}`;
   if (state !== undefined && event.type !== state.type) return `type ${event.type} is not ${state.type}`;
+  if (state?.discarded) return `${event.kind} after it was discarded`;
   try {
     evolve(state, recorded);
   } catch (error) {
@@ -100,9 +101,9 @@ function whyAgainstPolicy(state: TaskState, { event, storedAt }: Recorded): stri
         ? `attempt ${attempts + 1} of the round, but the policy allows ${maxRetries + 1}`
         : undefined;
     case 'QUEUED':
-      return state.dueAt !== undefined && storedAt < state.dueAt - CLOCK_SLACK_MS
-        ? `queued ${state.dueAt - storedAt} ms before it is due`
-        : undefined;
+      if (state.dueAt !== undefined && storedAt < state.dueAt - CLOCK_SLACK_MS)
+        return `queued ${state.dueAt - storedAt} ms before it is due`;
+      return whyNotPardoned(state, event.data.facts);
     case 'FAILED':
     case 'RETRY_CLAIMED': {
       const { next } = event.data;
@@ -119,8 +120,27 @@ function whyAgainstPolicy(state: TaskState, { event, storedAt }: Recorded): stri
         return `dead for want of retries after ${attempts} attempts of ${maxRetries + 1}`;
       if (event.data.reason === 'poison' && state.facts.lost <= maxLost)
         return `poison after ${state.facts.lost} lost attempts, but the policy bears ${maxLost}`;
+      if (
+        event.data.reason === 'deadline' &&
+        storedAt < (state.facts.deadlineAt ?? Infinity) - CLOCK_SLACK_MS
+      )
+        return `dead of a deadline that has not passed`;
       return undefined;
     default:
       return undefined;
   }
+}
+
+const MOST_PARDONS = 3;
+
+/** Only the loss of a last attempt is pardoned, one at a time and a few a round; without a pardon what is final stays so. */
+function whyNotPardoned({ status, next, facts }: TaskState, queued: TaskState['facts']): string | undefined {
+  const { pardoned: before = 0 } = facts;
+  const { pardoned = 0 } = queued;
+  const isFinal = next !== undefined && 'final' in next;
+  if (pardoned === before) return isFinal ? 'queued although its last attempt was final' : undefined;
+  if (!isFinal || status !== 'RETRY_CLAIMED') return 'pardoned, but its last attempt was no lost one';
+  return pardoned === before + 1 && pardoned <= MOST_PARDONS
+    ? undefined
+    : `pardoned ${pardoned} times after ${before}`;
 }

@@ -11,9 +11,16 @@ export interface Told {
   readonly seq?: number;
 }
 
+export interface Wanted {
+  readonly task: LoadTask;
+  readonly taskId: string;
+}
+
 /** The ways in which clients reach the product. A rejection counts as an answer that never came. */
 export interface Doors {
   submit(task: LoadTask, taskId: string): Promise<Told>;
+  /** Tasks of one tenant in one request, each with an answer of its own. */
+  submitBatch(batch: readonly Wanted[]): Promise<readonly Told[]>;
   cancel(task: LoadTask, taskId: string): Promise<Told>;
 }
 
@@ -29,12 +36,15 @@ const AGAIN_AFTER_MS = 1_000;
 /** Submitted a second time although the first was acknowledged. */
 const REPEATED = 0.03;
 const MAX_IN_FLIGHT = 400;
+const BATCH = { least: 2, most: 5 };
 
 /** Steady load, whatever becomes of it. Every request's outcome is recorded when it is known. */
 export function startClients(options: {
   readonly seed: number;
   readonly tasksPerSecond: number;
   readonly doors: Doors;
+  /** Of the workers that is being rolled out. */
+  readonly release: () => number;
   readonly record: (operation: Operation) => void;
 }): Clients {
   const { doors } = options;
@@ -45,31 +55,67 @@ export function startClients(options: {
     operations.push(operation);
     options.record(operation);
   };
-
-  const submitOnce = async (task: LoadTask, taskId: string): Promise<Told> => {
-    const at = Date.now();
-    const told = await heard(doors.submit(task, taskId));
-    const { tenant, type } = task;
+  const recordSubmit = ({ task: { tenant, type }, taskId }: Wanted, at: number, told: Told): void =>
     record({ op: 'submit', at, tenant, type, taskId, ...told });
+
+  const submitOnce = async (wanted: Wanted): Promise<Told> => {
+    const at = Date.now();
+    const told = await heard(doors.submit(wanted.task, wanted.taskId));
+    recordSubmit(wanted, at, told);
     return told;
   };
-  const live = async (task: LoadTask, repeated: boolean): Promise<void> => {
-    const taskId = randomUUID();
-    let told = await submitOnce(task, taskId);
+  const submitBatch = async (batch: readonly Wanted[]): Promise<readonly Told[]> => {
+    const at = Date.now();
+    const all = await doors.submitBatch(batch).catch((error: unknown) => batch.map(() => silence(error)));
+    for (const [index, told] of all.entries()) {
+      const wanted = batch[index];
+      if (wanted !== undefined) recordSubmit(wanted, at, told);
+    }
+    return all;
+  };
+
+  /** From the answer to its first submission on. */
+  const live = async (wanted: Wanted, first: Told, repeated: boolean): Promise<void> => {
+    const { task, taskId } = wanted;
+    let told = first;
     for (let tried = 1; told.outcome === 'unknown' && tried < TRIES; tried += 1) {
       await delay(AGAIN_AFTER_MS);
-      told = await submitOnce(task, taskId);
+      told = await submitOnce(wanted);
     }
-    if (repeated) await submitOnce(task, taskId);
+    if (repeated) await submitOnce(wanted);
     if (task.cancelAfterMs === undefined || told.outcome !== 'acknowledged') return;
     await delay(task.cancelAfterMs);
     const at = Date.now();
     const { outcome, answer } = await heard(doors.cancel(task, taskId));
     record({ op: 'cancel', at, tenant: task.tenant, taskId, outcome, answer });
   };
+  const drawOne = (): Wanted => ({ task: drawTask(dice, options.release()), taskId: randomUUID() });
+  /** A batch takes the turns of its tasks, so that the load stays what it is. */
+  let owed = 0;
+  const next = async (): Promise<void> => {
+    const wanted = drawOne();
+    const repeated = dice() < REPEATED;
+    if (wanted.task.via !== 'batch') return live(wanted, await submitOnce(wanted), repeated);
+    const { tenant } = wanted.task;
+    const more = BATCH.least - 1 + Math.floor(dice() * (BATCH.most - BATCH.least + 1));
+    owed += more;
+    const others = Array.from({ length: more }, drawOne);
+    const batch = [
+      wanted,
+      ...others.map(({ task, taskId }) => ({ task: { ...task, tenant, via: 'batch' as const }, taskId })),
+    ];
+    const told = await submitBatch(batch);
+    await Promise.all(
+      batch.map((each, index) => live(each, told[index] ?? silence('no result'), repeated && index === 0)),
+    );
+  };
   const timer = setInterval(() => {
+    if (owed > 0) {
+      owed -= 1;
+      return;
+    }
     if (inFlight.size >= MAX_IN_FLIGHT) return;
-    const life = live(drawTask(dice), dice() < REPEATED).finally(() => inFlight.delete(life));
+    const life = next().finally(() => inFlight.delete(life));
     inFlight.add(life);
   }, 1_000 / options.tasksPerSecond);
   return {
@@ -81,8 +127,8 @@ export function startClients(options: {
   };
 }
 
-const heard = (request: Promise<Told>): Promise<Told> =>
-  request.catch((error: unknown) => ({ outcome: 'unknown', answer: reasonOf(error) }));
+const silence = (reason: unknown): Told => ({ outcome: 'unknown', answer: reasonOf(reason) });
+const heard = (request: Promise<Told>): Promise<Told> => request.catch(silence);
 
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);

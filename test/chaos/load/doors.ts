@@ -3,51 +3,26 @@ import { headers, type NatsConnection } from '@nats-io/transport-node';
 import { createSubmitter, type Submitter } from '../../../src/index.ts';
 import type { Names } from '../../../src/log/subjects.ts';
 import type { Doors, Told } from './clients.ts';
+import { type Answer, type AnswerBody, type Call, codeIn, DOUBTFUL_CODES, outcomeOf } from './http.ts';
 import { type LoadTask, TENANTS } from './wishes.ts';
 
 const ANSWER_WITHIN_MS = 6_000;
-const DOUBTFUL_CODES = new Set(['log_unavailable', 'append_conflict', 'shutting_down']);
 
 /** HTTP through the APIs, the trusted submitter straight to the log, and messages to the gateway. */
 export async function openDoors(options: {
-  /** Base URLs of the APIs, as the clients reach them. */
-  readonly apis: readonly string[];
+  readonly call: Call;
   /** API key by tenant. */
   readonly keys: ReadonlyMap<string, string>;
   /** Of the clients alone; stays the caller's. */
   readonly nc: NatsConnection;
   readonly names: Names;
 }): Promise<Doors & { close(): Promise<void> }> {
-  const { apis, keys, nc, names } = options;
+  const { call, keys, nc, names } = options;
   const submitters = new Map<string, Submitter>();
   for (const tenant of TENANTS)
     submitters.set(tenant, await createSubmitter({ nats: nc, tenant, name: 'chaos' }));
   const js = jetstream(nc, { timeout: ANSWER_WITHIN_MS });
-  let turn = 0;
-
-  const post = async (tenant: string, path: string, body: object, taskId?: string): Promise<Told> => {
-    const api = apis[turn++ % apis.length] ?? '';
-    const response = await fetch(new URL(path, api), {
-      method: 'POST',
-      headers: {
-        authorization: `Bearer ${keys.get(tenant)}`,
-        'content-type': 'application/json',
-        ...(taskId === undefined ? {} : { 'idempotency-key': taskId }),
-      },
-      body: JSON.stringify(body),
-      signal: AbortSignal.timeout(ANSWER_WITHIN_MS),
-    });
-    const answer = (await response.json()) as { seq?: number; code?: string; error?: { code?: string } };
-    const code = answer.code ?? answer.error?.code ?? '';
-    if (response.ok)
-      return {
-        outcome: 'acknowledged',
-        answer: String(response.status),
-        ...(answer.seq === undefined ? {} : { seq: answer.seq }),
-      };
-    const open = response.status >= 500 || DOUBTFUL_CODES.has(code);
-    return { outcome: open ? 'unknown' : 'refused', answer: `${response.status} ${code}` };
-  };
+  const keyOf = ({ tenant }: LoadTask): string => keys.get(tenant) ?? '';
 
   const submitToLog = async (task: LoadTask, taskId: string): Promise<Told> => {
     const submitter = submitters.get(task.tenant);
@@ -78,7 +53,10 @@ export async function openDoors(options: {
     async submit(task, taskId) {
       switch (task.via) {
         case 'http':
-          return post(task.tenant, '/v1/tasks', { type: task.type, ...inputOf(task) }, taskId);
+        case 'batch': {
+          const body = { type: task.type, ...inputOf(task) };
+          return toldOf(await call({ key: keyOf(task), path: '/v1/tasks', body, idempotencyKey: taskId }));
+        }
         case 'log':
           return submitToLog(task, taskId);
         case 'message':
@@ -87,15 +65,38 @@ export async function openDoors(options: {
           return task.via satisfies never;
       }
     },
-    cancel: (task, taskId) => post(task.tenant, `/v1/tasks/${taskId}/cancel`, { reason: 'chaos' }),
+    async submitBatch(batch) {
+      const [first] = batch;
+      if (first === undefined) return [];
+      const tasks = batch.map(({ task, taskId }) => ({ id: taskId, type: task.type, ...inputOf(task) }));
+      const answer = await call({ key: keyOf(first.task), path: '/v1/tasks/batch', body: { tasks } });
+      if (!answer.ok) return batch.map(() => toldOf(answer));
+      const results = answer.body['results'] as readonly (AnswerBody & { readonly ok: boolean })[];
+      return results.map(({ ok, ...body }) => toldOf({ ok, status: ok ? 200 : 400, body }));
+    },
+    cancel: async (task, taskId) =>
+      toldOf(await call({ key: keyOf(task), path: `/v1/tasks/${taskId}/cancel`, body: { reason: 'chaos' } })),
     async close() {
       for (const submitter of submitters.values()) await submitter.close();
     },
   };
 }
 
-const inputOf = ({ payload, priority, delayMs }: LoadTask) => ({
+function toldOf(answer: Answer): Told {
+  const { seq } = answer.body;
+  return {
+    outcome: outcomeOf(answer),
+    answer: `${answer.status} ${codeIn(answer)}`.trim(),
+    ...(answer.ok && seq !== undefined ? { seq } : {}),
+  };
+}
+
+const inputOf = ({ payload, priority, delayMs, deadlineInMs, ...task }: LoadTask) => ({
   payload,
   priority,
   ...(delayMs === undefined ? {} : { delayMs }),
+  ...(deadlineInMs === undefined ? {} : { deadlineAt: Date.now() + (delayMs ?? 0) + deadlineInMs }),
+  ...(task.orderingKey === undefined ? {} : { orderingKey: task.orderingKey }),
+  ...(task.concurrencyKey === undefined ? {} : { concurrencyKey: task.concurrencyKey }),
+  ...(task.version === undefined ? {} : { version: task.version }),
 });

@@ -14,7 +14,7 @@ import { lifeKey } from '../checker/lives.ts';
 export interface Subscriber {
   readonly heard: readonly HeardCompletion[];
   /** Completions that the live feed brought. */
-  readonly live: () => number;
+  readonly live: readonly HeardCompletion[];
   /** Status of every task heard of, by tenant and id. */
   readonly statuses: ReadonlyMap<string, string>;
   position(): number;
@@ -27,10 +27,11 @@ const isStatus = (kind: string): boolean => (STATUSES as readonly string[]).incl
 export async function startSubscriber(nc: NatsConnection, names: Names): Promise<Subscriber> {
   const heard: HeardCompletion[] = [];
   const statuses = new Map<string, string>();
-  let live = 0;
+  const live: HeardCompletion[] = [];
   const feed = nc.subscribe(names.feed('*', '*', '*', 'completed'), {
-    callback: (error) => {
-      if (error === null) live += 1;
+    callback: (error, { headers, subject }) => {
+      const taskId = subject.split('.').at(-2) ?? '';
+      if (error === null) live.push({ seq: Number(headers?.get('Nats-Sequence')), taskId });
     },
   });
   let position = 0;
@@ -67,7 +68,7 @@ export async function startSubscriber(nc: NatsConnection, names: Names): Promise
   return {
     heard,
     statuses,
-    live: () => live,
+    live,
     position: () => position,
     async stop() {
       stopping = true;

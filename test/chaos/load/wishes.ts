@@ -1,4 +1,6 @@
-import type { PolicyOverride } from '../../../src/domain/policy.ts';
+import type { Tenant } from '../../../src/registry/tenants.ts';
+import type { TypeSettings } from '../../../src/registry/type-settings.ts';
+import type { ConcurrencyLimit } from '../checker/evidence.ts';
 
 /** What a task of the load asks its worker to do; its payload. */
 export interface Wish {
@@ -15,38 +17,76 @@ export interface LoadTask {
   readonly payload: Wish;
   readonly priority: number;
   readonly delayMs?: number;
+  /** After it could run for the first time. */
+  readonly deadlineInMs?: number;
+  readonly orderingKey?: string;
+  readonly concurrencyKey?: string;
+  readonly version?: number;
   /** The client asks for its cancellation this long after it was accepted. */
   readonly cancelAfterMs?: number;
-  /** How it is submitted: HTTP, trusted submitter, or a message to the gateway. */
-  readonly via: 'http' | 'log' | 'message';
+  /** How it is submitted: HTTP, alone or among others, trusted submitter, or a message to the gateway. */
+  readonly via: 'http' | 'batch' | 'log' | 'message';
 }
 
 export const TENANTS = ['acme', 'zeta', 'omega'] as const;
-/** One type for each kind of policy. */
-export const TYPES: Readonly<Record<string, PolicyOverride>> = {
-  encode: { backoff: { kind: 'fixed', baseMs: 500 } },
-  probe: { maxRetries: 1, backoff: { kind: 'fixed', baseMs: 300 }, jitter: 'none' },
-  notify: { maxRetries: 6, backoff: { kind: 'exponential', baseMs: 200, factor: 2 }, backoffCapMs: 2_000 },
+/** Few enough to be reached, enough for what comes. */
+export const TENANT_SETTINGS: Readonly<
+  Record<(typeof TENANTS)[number], Pick<Tenant, 'weight' | 'limits' | 'types'>>
+> = {
+  acme: { weight: 3, types: { notify: { concurrency: 5 } } },
+  zeta: { limits: { ratePerSecond: 50, burst: 20 } },
+  omega: { limits: { concurrency: 4 } },
 };
+/** One type for each kind of policy. */
+export const TYPES: Readonly<Record<string, Omit<TypeSettings, 'type'>>> = {
+  encode: { policy: { backoff: { kind: 'fixed', baseMs: 500 } }, concurrencyKeyLimit: 2 },
+  probe: {
+    policy: { maxRetries: 1, backoff: { kind: 'fixed', baseMs: 300 }, jitter: 'none' },
+    concurrency: 8,
+  },
+  notify: {
+    policy: { maxRetries: 6, backoff: { kind: 'exponential', baseMs: 200, factor: 2 }, backoffCapMs: 2_000 },
+  },
+};
+/** What the settings above bound. */
+export const LIMITS: readonly ConcurrencyLimit[] = [
+  { tenant: 'omega', max: 4 },
+  { tenant: 'acme', type: 'notify', max: 5 },
+  { type: 'probe', max: 8 },
+  { type: 'encode', eachKey: true, max: 2 },
+];
+/** The type whose contract changes in the course of a run. */
+export const VERSIONED = 'encode';
+const ORDERED = 'notify';
+const KEYED = 'encode';
+const KEYS = 5;
 /** Longer than the lease of a chaos stand: such an attempt lives by its heartbeats. */
 const LONG_MS = 8_000;
 
-/** The next task of the load. `dice` is uniform in [0, 1). */
-export function drawTask(dice: () => number): LoadTask {
+/** The next task of the load, submitted while this release is rolled out. `dice` is uniform in [0, 1). */
+export function drawTask(dice: () => number, release: number): LoadTask {
   const pick = <T>(items: readonly T[]): T => items[Math.floor(dice() * items.length)] as T;
   // A third of the load comes from one tenant in any case.
   const tenant = dice() < 0.33 ? TENANTS[0] : pick(TENANTS);
+  const type = pick(Object.keys(TYPES));
   const via = dice();
   const cancelled = dice() < 0.04;
   const delayed = dice() < 0.1;
+  const mortal = dice() < 0.03;
+  const keyed = dice() < 0.2;
+  const key = `key-${Math.floor(dice() * KEYS)}`;
   return {
     tenant,
-    type: pick(Object.keys(TYPES)),
+    type,
     payload: drawWish(dice),
     priority: 1 + Math.floor(dice() * 4),
     ...(delayed ? { delayMs: Math.round(dice() * 12_000) } : {}),
+    ...(mortal ? { deadlineInMs: Math.round(1_000 + dice() * 15_000) } : {}),
+    ...(keyed && type === ORDERED ? { orderingKey: key } : {}),
+    ...(keyed && type === KEYED ? { concurrencyKey: key } : {}),
+    ...(type === VERSIONED && dice() < 0.5 ? { version: release } : {}),
     ...(cancelled ? { cancelAfterMs: Math.round(dice() * 3_000) } : {}),
-    via: via < 0.6 ? 'http' : via < 0.85 ? 'log' : 'message',
+    via: via < 0.45 ? 'http' : via < 0.55 ? 'batch' : via < 0.8 ? 'log' : 'message',
   };
 }
 

@@ -1,9 +1,15 @@
-/** A worker of the chaos stand, in a process of its own. What an attempt does is said by its payload: see wishes.ts. */
+/**
+ * A worker of the chaos stand, in a process of its own: `worker.ts NAME CONCURRENCY RELEASE_FILE`. What an attempt does is
+ * said by its payload: see wishes.ts. The release that the file names says which versions it knows; its id tells of it.
+ */
+import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createWorker, type HandlerContext, NotRetryable } from '../../../src/index.ts';
-import { TYPES, type Wish } from './wishes.ts';
+import { workerOf } from './releases.ts';
+import { TYPES, VERSIONED, type Wish } from './wishes.ts';
 
-const [, , name = 'worker', concurrency = '8'] = process.argv;
+const [, , name = 'worker', concurrency = '8', releaseFile = ''] = process.argv;
+const release = Number(await readFile(releaseFile, 'utf8'));
 
 async function fulfil({ payload, attempt, signal }: HandlerContext): Promise<{ attempt: number }> {
   const { badAttempts, bad, ms } = payload as unknown as Wish;
@@ -22,9 +28,14 @@ async function fulfil({ payload, attempt, signal }: HandlerContext): Promise<{ a
 }
 
 const worker = createWorker({
-  id: name,
+  id: workerOf(name, release),
   concurrency: Number(concurrency),
-  types: Object.fromEntries(Object.keys(TYPES).map((type) => [type, fulfil])),
+  types: Object.fromEntries(
+    Object.keys(TYPES).map((type) => [
+      type,
+      type === VERSIONED ? { handler: fulfil, versions: [1, release] as const } : fulfil,
+    ]),
+  ),
   shutdownGraceMs: 5_000,
 });
 let stopping = false;

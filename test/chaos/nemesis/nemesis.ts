@@ -10,6 +10,8 @@ export interface NemesisParts {
   readonly links: ReadonlyMap<string, Link>;
   /** Asks a group's leader to step down; true when one did. */
   stepDown(group: string): Promise<boolean>;
+  /** Throws away something that can be made again from the log. */
+  damage(what: string): Promise<void>;
 }
 
 /** A fault as it came to pass, in ms since 1970. */
@@ -91,6 +93,8 @@ async function hurt({ kind, target, delayMs }: Fault, parts: NemesisParts): Prom
     case 'stepdown':
       if (!(await parts.stepDown(target))) throw new Error('no leader stepped down');
       return;
+    case 'damage':
+      return parts.damage(target);
     default:
       return kind satisfies never;
   }
@@ -112,6 +116,7 @@ async function heal({ kind, target }: Fault, parts: NemesisParts): Promise<void>
       await Promise.all(parts.brokers.map((broker) => broker.start()));
       return;
     case 'stepdown':
+    case 'damage':
       return;
     default:
       return kind satisfies never;

@@ -9,11 +9,12 @@ export const FAULT_KINDS = [
   'slow',
   'partition',
   'stepdown',
+  'damage',
   'kill all brokers',
 ] as const;
 export type FaultKind = (typeof FAULT_KINDS)[number];
 
-/** Times in ms since the nemesis began. A step-down is over at once. */
+/** Times in ms since the nemesis began. A step-down and a damage are over at once. */
 export interface Fault {
   readonly kind: FaultKind;
   readonly target: string;
@@ -32,6 +33,8 @@ export interface Targets {
   readonly routes: readonly string[];
   /** Groups that have a leader. */
   readonly leaders: readonly string[];
+  /** What can be thrown away, because it can be made again from the log. */
+  readonly remakable: readonly string[];
 }
 
 /** Kills come often, because each is over in an instant; the whole cluster dies rarely, because everything waits for it. */
@@ -44,6 +47,7 @@ const WEIGHTS: Readonly<Record<FaultKind, number>> = {
   slow: 3,
   partition: 2,
   stepdown: 4,
+  damage: 1.5,
   'kill all brokers': 0.4,
 };
 const GAP_MS = { least: 500, most: 4_000 };
@@ -71,7 +75,7 @@ export function planFaults(options: {
   for (let atMs = between(GAP_MS); atMs < lengthMs; atMs += between(GAP_MS)) {
     const kind = weighted(dice());
     const target = targetOf(kind, targets, one, dice());
-    const untilMs = kind === 'stepdown' ? atMs : atMs + between(DURATION_MS);
+    const untilMs = isInstant(kind) ? atMs : atMs + between(DURATION_MS);
     const delayMs = between(DELAY_MS);
     const claims = claimsOf(kind, target, targets);
     if (target === '' || untilMs > lengthMs || claims.some((claim) => (busyUntil.get(claim) ?? -1) >= atMs))
@@ -83,10 +87,11 @@ export function planFaults(options: {
 }
 
 const BROKERS = 'brokers';
+const isInstant = (kind: FaultKind): boolean => kind === 'stepdown' || kind === 'damage';
 
 function targetOf(
   kind: FaultKind,
-  { parts, brokers, links, routes, leaders }: Targets,
+  { parts, brokers, links, routes, leaders, remakable }: Targets,
   one: (names: readonly string[]) => string,
   dice: number,
 ): string {
@@ -97,12 +102,15 @@ function targetOf(
       return one(dice < BROKER_SHARE && brokers.length > 0 ? brokers : parts);
     case 'cut':
     case 'blackhole':
-    case 'slow':
       return one(links);
+    case 'slow':
+      return one([...links, ...routes]);
     case 'partition':
       return one(routes);
     case 'stepdown':
       return one(leaders);
+    case 'damage':
+      return one(remakable);
     case 'kill all brokers':
       return BROKERS;
     default:
@@ -112,9 +120,7 @@ function targetOf(
 
 /** What must not be hurt by another fault at the same time. */
 const claimsOf = (kind: FaultKind, target: string, { brokers, routes }: Targets): readonly string[] =>
-  kind === 'stepdown'
-    ? []
-    : [target, ...(brokers.includes(target) || routes.includes(target) ? [BROKERS] : [])];
+  isInstant(kind) ? [] : [target, ...(brokers.includes(target) || routes.includes(target) ? [BROKERS] : [])];
 
 function weighted(dice: number): FaultKind {
   const total = FAULT_KINDS.reduce((sum, kind) => sum + WEIGHTS[kind], 0);

@@ -13,8 +13,6 @@ export interface Run {
   readonly deaths: readonly Death[];
   /** When the load began and ended, ms since 1970. */
   readonly load: { readonly from: number; readonly to: number };
-  /** Completions that the live feed, which promises nothing, brought. */
-  readonly live: number;
   readonly complaints: readonly string[];
 }
 
@@ -30,6 +28,8 @@ export interface Report {
   readonly ended: Readonly<Record<string, number>>;
   readonly events: number;
   readonly attemptsLost: number;
+  /** Bulk operations, commands on single tasks, pauses, slots: what was done besides. */
+  readonly besides: Readonly<Record<string, number>>;
   readonly faults: Readonly<Record<string, number>>;
   readonly faultsNotDone: number;
   /** From a fault's end to the next completion. */
@@ -58,7 +58,9 @@ export function reportOf(run: Run): Report {
   const told = [...submits.values()];
   const acknowledged = told.filter((outcomes) => outcomes.has('acknowledged')).length;
   const unknown = told.filter((outcomes) => outcomes.has('unknown') && !outcomes.has('acknowledged')).length;
-  const recovery = longest(faults.map((fault) => [`${fault.kind} ${fault.target}`, recoveryMs(log, fault)]));
+  const recovery = longest(
+    faults.map((fault) => [`${fault.kind} ${fault.target}`, recoveryMs(log, fault, load)]),
+  );
   return {
     seed: run.seed,
     seconds: run.seconds,
@@ -69,13 +71,19 @@ export function reportOf(run: Run): Report {
     ...endsOf(log),
     events: log.length,
     attemptsLost: log.filter(({ event }) => event.kind === 'RETRY_CLAIMED').length,
+    besides: {
+      ...countBy(operations.flatMap(({ op }) => (op === 'submit' ? [] : [op]))),
+      ...countBy(evidence.bulks.map(({ kind }) => kind)),
+      pause: evidence.pauses.length,
+      slot: evidence.slots.length,
+    },
     faults: countBy(faults.map(({ kind }) => kind)),
     faultsNotDone: faults.filter(({ failed }) => failed !== undefined).length,
     longestRecoveryMs: recovery[1],
     recoveredFrom: recovery[0],
     longestStallMs: longestStallMs(log, load),
     longestOrphanMs: longestOrphanMs(log, run.deaths),
-    liveFeedHeard: `${run.live} of ${log.filter(({ event }) => event.kind === 'COMPLETED').length}`,
+    liveFeedHeard: `${evidence.live.length} of ${log.filter(({ event }) => event.kind === 'COMPLETED').length}`,
     endedByThemselves: run.deaths.filter(({ by, name }) => by === 'itself' && !name.startsWith('worker'))
       .length,
     rules: rulesChecked(evidence),
@@ -93,9 +101,10 @@ function endsOf(log: readonly Recorded[]): Pick<Report, 'tasks' | 'ended'> {
   return { tasks: last.size, ended: countBy([...last.values()]) };
 }
 
-function recoveryMs(log: readonly Recorded[], { endedAt }: DoneFault): number {
+/** Once nothing is submitted any more, nothing need complete. */
+function recoveryMs(log: readonly Recorded[], { endedAt }: DoneFault, { to }: Run['load']): number {
   const next = log.find(({ event, storedAt }) => event.kind === 'COMPLETED' && storedAt >= endedAt);
-  return next === undefined ? 0 : next.storedAt - endedAt;
+  return Math.max(0, Math.min(next?.storedAt ?? to, to) - endedAt);
 }
 
 function longestStallMs(log: readonly Recorded[], { from, to }: Run['load']): number {
@@ -151,6 +160,7 @@ export function reportText(report: Report): string {
     ],
     ['tasks', `${report.tasks}: ${listText(report.ended)}`],
     ['events', `${report.events}, of which attempts lost ${report.attemptsLost}`],
+    ['besides', listText(report.besides)],
     ['faults', `${listText(report.faults)} (not done: ${report.faultsNotDone})`],
     ['longest recovery', `${seconds(report.longestRecoveryMs)} after ${report.recoveredFrom || 'nothing'}`],
     ['longest stall', seconds(report.longestStallMs)],

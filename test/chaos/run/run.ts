@@ -4,17 +4,22 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { connectNats } from '../../../src/platform/nats.ts';
 import type { Operation } from '../checker/evidence.ts';
-import { lifeKey } from '../checker/lives.ts';
 import { startClients } from '../load/clients.ts';
 import { openDoors } from '../load/doors.ts';
-import { askForFeatures, firedSlots } from '../load/features.ts';
+import { followEvents } from '../load/event-stream.ts';
+import { callOver } from '../load/http.ts';
+import { startOperator } from '../load/operator.ts';
+import { RELEASES } from '../load/releases.ts';
+import { firedSlots, putSchedules } from '../load/schedules.ts';
 import { startSubscriber } from '../load/subscriber.ts';
-import { TENANTS } from '../load/wishes.ts';
+import { LIMITS, TENANTS } from '../load/wishes.ts';
 import { healAll, runFaults } from '../nemesis/nemesis.ts';
 import { planFaults } from '../nemesis/plan.ts';
 import { openStand, type Stand, type StandSize } from '../stand/stand.ts';
+import { endedBulks, verifyAll } from './answers.ts';
 import { collectCopies } from './collect.ts';
-import { type Report, reportOf } from './report.ts';
+import { untilQuiet } from './quiet.ts';
+import { type Report, type Run, reportOf } from './report.ts';
 
 export interface RunOptions {
   readonly seed: number;
@@ -28,13 +33,10 @@ export interface RunOptions {
   readonly signal?: AbortSignal;
 }
 
-const TERMINAL = new Set(['COMPLETED', 'DEAD_LETTER', 'CANCELLED', 'REJECTED']);
-/** After the last fault everything must have ended by then: leases, backoffs and delays take a part of it. */
-const QUIET_WITHIN_MS = 180_000;
 const CATCH_UP_MS = 60_000;
-const POLL_MS = 200;
-/** Attempts of one tenant at once: few enough to be reached, enough for its share of the load. */
-const LIMIT = 4;
+const PROGRESS_EVERY_MS = 30_000;
+/** Part of the run after which the workers get their second release. */
+const ROLL_OUT_AT = 0.4;
 
 /** One run: a stand, a load, a nemesis, and at the end the checker's verdict. Everything is stopped when it resolves. */
 export async function runChaos(options: RunOptions): Promise<Report> {
@@ -69,96 +71,91 @@ async function hurtAndObserve(
   stand: Stand,
   { seed, seconds, tasksPerSecond, log, signal }: RunOptions,
   record: (kind: string, entry: object) => void,
-) {
+): Promise<Omit<Run, 'seed' | 'seconds'>> {
+  const { apis, keys, operatorKey, names } = stand;
+  const [scheduled] = TENANTS;
   const nc = await connectNats({ ...stand.config, natsUrl: stand.clientNatsUrl }, 'chaos clients');
-  const [scheduled, , limited] = TENANTS;
-  const asked = await askForFeatures({
-    api: stand.apis[0] ?? '',
-    operatorKey: stand.operatorKey,
-    tenant: scheduled,
-    tenantKey: stand.keys.get(scheduled) ?? '',
-    limited: { tenant: limited, max: LIMIT },
-    seconds,
-  });
-  const doors = await openDoors({ apis: stand.apis, keys: stand.keys, nc, names: stand.names });
-  const subscriber = await startSubscriber(nc, stand.names);
-  const clients = startClients({
-    seed,
-    tasksPerSecond,
-    doors,
-    record: (operation: Operation) => record('operation', operation),
-  });
+  const call = callOver(apis);
+  const key = keys.get(scheduled) ?? '';
+  const schedules = await putSchedules({ call, tenant: scheduled, key, seconds });
+  const doors = await openDoors({ call, keys, nc, names });
+  const subscriber = await startSubscriber(nc, names);
+  const stream = followEvents(apis, operatorKey);
+  const recordOperation = (operation: Operation): void => record('operation', operation);
+  let release = 1;
+  const load = { seed, tasksPerSecond, doors, release: () => release };
+  const clients = startClients({ ...load, record: recordOperation });
+  const { statuses } = subscriber;
+  const operator = startOperator({ seed, call, keys, operatorKey, statuses, record: recordOperation });
+
   const from = Date.now();
   const plan = planFaults({ seed, lengthMs: seconds * 1_000, targets: stand.targets });
   log(`${plan.length} faults in ${seconds} s, ${tasksPerSecond} tasks/s`);
+  let hurt = 0;
+  const progress = setInterval(() => {
+    const ended = [...statuses.values()].filter((status) => status === 'COMPLETED').length;
+    log(`${statuses.size} tasks, ${ended} completed, ${hurt} of ${plan.length} faults`);
+  }, PROGRESS_EVERY_MS);
   const length = AbortSignal.timeout(seconds * 1_000);
   const over = signal === undefined ? length : AbortSignal.any([length, signal]);
-  const lengthOver = delay(seconds * 1_000, undefined, { signal: over }).catch(() => undefined);
+  const after = (ms: number): Promise<unknown> =>
+    delay(ms, undefined, { signal: over }).catch(() => undefined);
+  const rolledOut = after(ROLL_OUT_AT * seconds * 1_000).then(async () => {
+    release = 2;
+    log('rolling the second release of the workers out');
+    await stand.rollOut(release, over);
+  });
+  const lengthOver = after(seconds * 1_000);
   const faults = await runFaults(plan, stand, {
     signal: signal ?? new AbortController().signal,
     onFault: (fault) => {
+      hurt += 1;
       record('fault', fault);
       log(
         `${fault.kind} ${fault.target} for ${fault.endedAt - fault.startedAt} ms${fault.failed ? `: ${fault.failed}` : ''}`,
       );
     },
   });
-  await lengthOver;
+  await Promise.all([lengthOver, rolledOut]);
   const to = Date.now();
-  await clients.stop();
+  clearInterval(progress);
+  await Promise.all([clients.stop(), operator.stop()]);
+  // Whoever was to be given a release and was down meanwhile has it now.
+  await stand.rollOut(release, new AbortController().signal);
   log('healed; waiting until every task has ended');
-  const complaints = await untilQuiet(subscriber, clients.operations);
-  await subscriber.stop();
+  const bulks = await endedBulks(call, operatorKey);
+  const complaints = await untilQuiet({ subscriber, stream, operations: clients.operations });
+  await Promise.all([subscriber.stop(), stream.stop()]);
   await doors.close();
   await nc.close();
-  const {
-    log: events,
-    history,
-    audit,
-    complaints: more,
-  } = await collectCopies({
+  log('reading the log and everything that was made from it');
+  const copies = await collectCopies({
     nc: stand.nc,
-    names: stand.names,
+    names,
     databaseUrl: stand.database.url,
     catchUpMs: CATCH_UP_MS,
   });
+  const { verified, complaints: more } = await verifyAll(call, operatorKey);
   return {
     faults,
     deaths: stand.deaths,
     load: { from, to },
-    live: subscriber.live(),
-    complaints: [...complaints, ...more],
+    complaints: [...complaints, ...bulks.complaints, ...copies.complaints, ...more],
     evidence: {
-      operations: clients.operations,
-      log: events,
-      history,
-      audit,
-      feeds: { reader: subscriber.heard },
-      ...asked,
-      slots: firedSlots(events),
+      operations: [...clients.operations, ...operator.commands],
+      log: copies.log,
+      history: copies.history,
+      audit: copies.audit,
+      feeds: { reader: subscriber.heard, http: stream.heard },
+      live: subscriber.live,
+      limits: LIMITS,
+      schedules,
+      slots: firedSlots(copies.log),
+      pauses: operator.pauses,
+      bulksAccepted: operator.bulks,
+      bulks: bulks.bulks,
+      releases: RELEASES,
+      verified,
     },
   };
-}
-
-/** Resolves when every acknowledged task is known to the subscriber and every known one has ended, or complains. */
-async function untilQuiet(
-  { statuses }: { readonly statuses: ReadonlyMap<string, string> },
-  operations: readonly Operation[],
-): Promise<string[]> {
-  const expected = operations
-    .filter(({ op, outcome }) => op === 'submit' && outcome === 'acknowledged')
-    .map(({ tenant, taskId }) => lifeKey(tenant, taskId));
-  let open: string[] = [];
-  for (const deadline = Date.now() + QUIET_WITHIN_MS; Date.now() < deadline; await delay(POLL_MS)) {
-    open = [
-      ...expected.filter((key) => !statuses.has(key)),
-      ...[...statuses]
-        .filter(([, status]) => !TERMINAL.has(status))
-        .map(([key, status]) => `${key} ${status}`),
-    ];
-    if (open.length === 0) return [];
-  }
-  return [
-    `${open.length} tasks have not ended ${QUIET_WITHIN_MS} ms after the last fault, such as ${open[0]}`,
-  ];
 }

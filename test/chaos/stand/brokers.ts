@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { connect } from '@nats-io/transport-node';
 import { type NatsServer, startNatsServer } from '../../../src/platform/embedded/nats-process.ts';
 import { freePort } from '../../../src/platform/embedded/ports.ts';
 import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts';
@@ -13,10 +14,14 @@ export interface Brokers {
   readonly nodes: readonly Victim[];
   /** `n1~peers`: all ways from and to the node. */
   readonly routes: readonly Link[];
+  /** Asks the leader of the meta group to step down; true when it did. */
+  stepDownMeta(): Promise<boolean>;
   stop(): Promise<void>;
 }
 
 const SIZE = 3;
+const SYSTEM = { user: 'system', password: 'chaos' };
+const ANSWER_WITHIN_MS = 5_000;
 
 export async function startBrokers(bin: string, dir: string, log: (line: string) => void): Promise<Brokers> {
   const ports = await distinctPorts(2 * SIZE);
@@ -39,6 +44,7 @@ export async function startBrokers(bin: string, dir: string, log: (line: string)
         routes: [...ways].filter(([way]) => way.startsWith(`${index}>`)).map(([, { port: via }]) => via),
         gossip: false,
       },
+      system: SYSTEM,
       log,
     }),
   );
@@ -49,11 +55,21 @@ export async function startBrokers(bin: string, dir: string, log: (line: string)
       [...ways].filter(([way]) => way.includes(String(index))).map(([, way]) => way),
     ),
   );
+  const url = clientPorts.map((port) => `nats://127.0.0.1:${port}`).join(',');
   return {
     ports: clientPorts,
-    url: clientPorts.map((port) => `nats://127.0.0.1:${port}`).join(','),
+    url,
     nodes,
     routes,
+    async stepDownMeta() {
+      const nc = await connect({ servers: url.split(','), user: SYSTEM.user, pass: SYSTEM.password });
+      try {
+        const answer = await nc.request('$JS.API.META.LEADER.STEPDOWN', '', { timeout: ANSWER_WITHIN_MS });
+        return answer.json<{ success?: boolean }>().success === true;
+      } finally {
+        await nc.close();
+      }
+    },
     async stop() {
       await Promise.all(nodes.map((node) => node.stop()));
       await Promise.all([...ways.values()].map((way) => way.close()));

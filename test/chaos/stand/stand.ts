@@ -1,6 +1,7 @@
-import { chmod, mkdir } from 'node:fs/promises';
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { jetstreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { ensureStreams } from '../../../src/log/streams.ts';
 import { type Names, names as namesOf } from '../../../src/log/subjects.ts';
@@ -11,7 +12,7 @@ import { migrate } from '../../../src/platform/migrate.ts';
 import { connectNats } from '../../../src/platform/nats.ts';
 import { openRegistry } from '../../../src/registry/registry.ts';
 import { findTestNatsServer } from '../../support/local-backend.ts';
-import { TENANTS, TYPES } from '../load/wishes.ts';
+import { TENANT_SETTINGS, TENANTS, TYPES } from '../load/wishes.ts';
 import type { NemesisParts } from '../nemesis/nemesis.ts';
 import type { Targets } from '../nemesis/plan.ts';
 import { startBrokers } from './brokers.ts';
@@ -43,6 +44,8 @@ export interface Stand extends NemesisParts {
   readonly keys: ReadonlyMap<string, string>;
   readonly operatorKey: string;
   readonly deaths: readonly Death[];
+  /** Gives every worker the release that it does not have yet, one after the other. */
+  rollOut(release: number, signal: AbortSignal): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -56,6 +59,8 @@ const SETTINGS = {
   TASKLEDGER_HTTP_RATE: '100000',
 };
 const READY_WITHIN_MS = 60_000;
+/** The group that decides where streams and consumers live. It obeys the system account alone. */
+const META = 'meta';
 
 export async function openStand(options: {
   readonly dir: string;
@@ -120,11 +125,20 @@ export async function openStand(options: {
       await add('api', n, [MAIN, 'api'], { TASKLEDGER_HTTP_PORT: String(port) });
       apis.push(`http://127.0.0.1:${(await link(`clients~api-${n}`, [port])).ports[0]}`);
     }
-    for (let n = 1; n <= size.workers; n++)
-      await add('worker', n, [WORKER, `worker-${n}`, '8'], { TASKLEDGER_SPOOL_DIR: join(dir, 'spool') });
+    const releaseFiles = new Map<string, string>();
+    for (let n = 1; n <= size.workers; n++) {
+      const file = join(dir, `worker-${n}.release`);
+      await writeFile(file, '1');
+      releaseFiles.set(`worker-${n}`, file);
+      await add('worker', n, [WORKER, `worker-${n}`, '8', file], {
+        TASKLEDGER_SPOOL_DIR: join(dir, 'spool'),
+      });
+    }
     const clientNatsUrl = await natsVia('clients');
-    const leaders = [names.streams.tasks, names.streams.timers, names.streams.history];
-    const consumers = Object.keys(TYPES).map((type) => `${names.streams.tasks}.${names.workConsumer(type)}`);
+    const { tasks, timers, history, submissions } = names.streams;
+    const leaders = [META, tasks, timers, history, submissions, `KV_${names.buckets.leaders}`];
+    const workConsumers = Object.keys(TYPES).map((type) => names.workConsumer(type));
+    const consumers = workConsumers.map((consumer) => `${tasks}.${consumer}`);
     for (const api of apis) await untilReady(api);
 
     const routes = brokers.routes.map(({ name }) => name);
@@ -135,6 +149,7 @@ export async function openStand(options: {
         links: [...links.keys()].filter((name) => !routes.includes(name)),
         routes,
         leaders: [...leaders, ...consumers],
+        remakable: [timers, ...workConsumers],
       },
       names,
       config,
@@ -148,7 +163,17 @@ export async function openStand(options: {
       victims: new Map([...parts, ...[...brokers.nodes, database].map((each) => [each.name, each] as const)]),
       brokers: brokers.nodes,
       links,
-      stepDown: (group) => stepDown(nc, group),
+      stepDown: (group) => (group === META ? brokers.stepDownMeta() : stepDown(nc, group)),
+      damage: (what) => damage(nc, names, what),
+      async rollOut(release, signal) {
+        for (const [name, file] of releaseFiles) {
+          if (signal.aborted) return;
+          if ((await readFile(file, 'utf8')) === String(release)) continue;
+          await writeFile(file, String(release));
+          await parts.get(name)?.stop();
+          await parts.get(name)?.start();
+        }
+      },
       async stop() {
         // Side by side: each may take its grace time.
         await Promise.all([...parts.values()].map((part) => part.stop()));
@@ -168,20 +193,29 @@ async function prepare(nc: NatsConnection, names: Names, config: Config) {
   await registry.start();
   const keys = new Map<string, string>();
   for (const tenant of TENANTS) {
-    await registry.tenants.put({ name: tenant, createdAt: new Date().toISOString() });
+    const createdAt = new Date().toISOString();
+    await registry.tenants.put({ name: tenant, createdAt, ...TENANT_SETTINGS[tenant] });
     keys.set(
       tenant,
       (await registry.keys.create({ tenant, scopes: ['submit', 'read', 'admin'], name: 'chaos' })).key,
     );
   }
-  for (const [type, policy] of Object.entries(TYPES)) await registry.types.put({ type, policy });
-  const operatorKey = (await registry.keys.create({ tenant: '*', scopes: ['admin', 'read'], name: 'chaos' }))
-    .key;
+  for (const [type, settings] of Object.entries(TYPES)) await registry.types.put({ type, ...settings });
+  const operatorKey = (
+    await registry.keys.create({ tenant: '*', scopes: ['admin', 'read', 'submit'], name: 'chaos' })
+  ).key;
   await registry.stop();
   return { keys, operatorKey };
 }
 
-/** A stream, or `stream.consumer`. The meta group obeys the system account alone. */
+/** Timers fire again from the dispatcher's memory, and consumers are made anew: README of src/dispatch. */
+async function damage(nc: NatsConnection, { streams }: Names, what: string): Promise<void> {
+  const jsm = await jetstreamManager(nc, { checkAPI: false });
+  if (what === streams.timers) await jsm.streams.purge(what);
+  else await jsm.consumers.delete(streams.tasks, what);
+}
+
+/** A stream, or `stream.consumer`. */
 async function stepDown(nc: NatsConnection, group: string): Promise<boolean> {
   const [stream = '', consumer] = group.split('.');
   const subject =

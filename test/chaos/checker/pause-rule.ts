@@ -1,0 +1,37 @@
+import type { Recorded } from '../../../src/domain/events.ts';
+import type { PauseWindow, Violation } from './evidence.ts';
+import { lineOf } from './lives.ts';
+
+/** A pause reaches the leader by a watch on a bucket, which a fault may have to let reconnect first. */
+export const REACHES_WITHIN_MS = 10_000;
+
+/** `pauses`: what a pause covers is not queued once it has had time to reach the leader. Work items announced again are not queued anew. */
+export const checkPauses = (log: readonly Recorded[], pauses: readonly PauseWindow[]): Violation[] =>
+  pauses.flatMap((pause) => {
+    const broken = log.filter((recorded) => isQueuedIn(pause, recorded));
+    const [first] = broken;
+    return first === undefined ? [] : [violationOf(pause, first, broken.length)];
+  });
+
+const isQueuedIn = (
+  { tenant, type, from, until }: PauseWindow,
+  { storedAt, event: { kind, from: left, ...event } }: Recorded,
+): boolean =>
+  kind === 'QUEUED' &&
+  left !== 'QUEUED' &&
+  (tenant === undefined || event.tenant === tenant) &&
+  (type === undefined || event.type === type) &&
+  storedAt > from + REACHES_WITHIN_MS &&
+  storedAt < until;
+
+function violationOf({ tenant, type, from, until }: PauseWindow, first: Recorded, count: number): Violation {
+  const scope = `${tenant ?? 'any tenant'}/${type ?? 'any type'}`;
+  return {
+    rule: 'pauses',
+    message: `${count} tasks of ${scope} were queued while it was paused, the first ${first.storedAt - from} ms after the answer`,
+    witness: [
+      `pause of ${scope} from ${new Date(from).toISOString()} until ${new Date(until).toISOString()}`,
+      lineOf(first),
+    ],
+  };
+}
