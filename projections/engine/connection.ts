@@ -18,6 +18,7 @@ const SESSION = `set synchronous_commit = off;
   set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3`;
 
 export interface Outage {
+  /** Monotonic ms. */
   readonly since: number;
   readonly reason: string;
 }
@@ -97,7 +98,7 @@ export class Connection {
 
   #failed(error: unknown): void {
     if (this.#outage !== undefined) return;
-    this.#outage = { since: Date.now(), reason: postgresReason(error) };
+    this.#outage = { since: performance.now(), reason: postgresReason(error) };
     this.#logger.error(
       { reason: this.#outage.reason, lag: this.#lag(), error },
       'Postgres cannot be written; projections wait and try again',
@@ -108,7 +109,10 @@ export class Connection {
     if (this.#outage === undefined) return;
     const { since } = this.#outage;
     this.#outage = undefined;
-    this.#logger.info({ outageMs: Date.now() - since, lag: this.#lag() }, 'Postgres can be written again');
+    this.#logger.info(
+      { outageMs: Math.round(performance.now() - since), lag: this.#lag() },
+      'Postgres can be written again',
+    );
   }
 }
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { createApi } from '../cli/api.ts';
 import { createLogger } from '../observe/log.ts';
-import { loadConfig } from '../platform/config.ts';
+import { loadClientConfig, loadConfig } from '../platform/config.ts';
 import { readSettings } from './settings.ts';
 import { createSubmitter } from './submitter.ts';
 
@@ -9,12 +9,11 @@ import { createSubmitter } from './submitter.ts';
 
 const settings = await readSettings(process.argv.slice(2));
 const logger = createLogger(loadConfig(), { demo: settings.demo.name });
-const { TASKLEDGER_URL: url = 'http://127.0.0.1:8080', TASKLEDGER_KEY: key = '' } = process.env;
 
 const asked = new AbortController();
 for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => asked.abort());
 
-const submitter = createSubmitter({ ...settings, api: createApi({ url, key }), logger });
+const submitter = createSubmitter({ ...settings, api: createApi(loadClientConfig()), logger });
 try {
   while (!asked.signal.aborted && submitter.made() < settings.items) {
     await submitter.runOnce();

@@ -11,6 +11,7 @@ export interface RateVerdict {
 /**
  * A token bucket for each API key, in this process alone: it protects the process, it is no quota of a tenant.
  * A bucket holds one second's worth of requests. Only verified keys get one, so there are no more than keys.
+ * `clock`: a monotonic one.
  */
 export function createRateLimit({ ratePerSecond, clock }: { ratePerSecond: number; clock: Clock }) {
   const buckets = new Map<string, { tokens: number; at: number }>();
@@ -18,7 +19,7 @@ export function createRateLimit({ ratePerSecond, clock }: { ratePerSecond: numbe
     const now = clock.now();
     const bucket = buckets.get(key) ?? { tokens: ratePerSecond, at: now };
     buckets.set(key, bucket);
-    const refilled = (Math.max(0, now - bucket.at) / 1_000) * ratePerSecond;
+    const refilled = ((now - bucket.at) / 1_000) * ratePerSecond;
     bucket.tokens = Math.min(ratePerSecond, bucket.tokens + refilled);
     bucket.at = now;
     const allowed = bucket.tokens >= 1;

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { TaskledgerError } from '../domain/errors.ts';
+import { monotonicClock } from '../platform/clock.ts';
 import type { Service } from '../platform/service.ts';
 import { authenticate } from './auth.ts';
 import { errorBody, toTaskledgerError } from './errors.ts';
@@ -44,11 +45,11 @@ export interface HttpServer extends Service {
  * requests in flight finish; those that arrive meanwhile get `shutting_down`.
  */
 export async function createHttpServer(parts: HttpParts): Promise<HttpServer> {
-  const { config, registry, clock, logger, metrics } = parts;
+  const { config, registry, logger, metrics } = parts;
   let closing = false;
   let url: string | undefined;
   let feeds: { endAll(): void } | undefined;
-  const rateLimit = createRateLimit({ ratePerSecond: config.httpRatePerSecond, clock });
+  const rateLimit = createRateLimit({ ratePerSecond: config.httpRatePerSecond, clock: monotonicClock });
 
   const app = fastify({
     logger: false,

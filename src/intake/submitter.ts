@@ -4,7 +4,7 @@ import { openLog } from '../log/open.ts';
 import { clockOfServers } from '../log/server-clock.ts';
 import { names } from '../log/subjects.ts';
 import { type Logger, silentLogger } from '../observe/log.ts';
-import { monotonicClock, systemClock } from '../platform/clock.ts';
+import { monotonicClock } from '../platform/clock.ts';
 import { type Config, loadConfig } from '../platform/config.ts';
 import { connectNats } from '../platform/nats.ts';
 import { serviceGroup } from '../platform/service.ts';
@@ -77,7 +77,7 @@ export async function createSubmitter(options: SubmitterOptions): Promise<Submit
     throw error;
   }
   const rates = openRates({ nc, names: subjects, clock, logger, tenants, types });
-  const intake = createIntake({ log, types, config, clock: systemClock, backlog, rates });
+  const intake = createIntake({ log, types, config, clock, backlog, rates });
   const actor: Actor = { kind: 'intake', id: name };
   return {
     submit: (input, { key, trace } = {}) =>

@@ -1,10 +1,40 @@
 import { readFileSync } from 'node:fs';
 import type { ConnectionOptions, NatsConnection } from '@nats-io/transport-node';
-import { connect, credsAuthenticator } from '@nats-io/transport-node';
+import {
+  AuthorizationError,
+  connect,
+  credsAuthenticator,
+  UserAuthenticationExpiredError,
+} from '@nats-io/transport-node';
 import { TaskledgerError } from '../domain/errors.ts';
+import { type Clock, monotonicClock } from './clock.ts';
 import type { Config } from './config.ts';
 
 export type NatsSettings = Pick<Config, 'natsUrl' | 'natsCreds' | 'natsUser' | 'natsPassword'>;
+
+const DIAL_PAUSE_MS = 250;
+const DIAL_JITTER_MS = 250;
+
+/**
+ * How long the client shall wait before it dials a server again. It measures that by the wall clock, so that after a
+ * clock was put back it would dial no server for as long: whenever the pause is over by the monotonic clock, it is told
+ * to dial whatever it believes.
+ */
+export function dialPace(
+  leastMs: number,
+  jitterMs: number,
+  { clock, dice }: { clock: Clock; dice: () => number } = { clock: monotonicClock, dice: Math.random },
+): () => number {
+  let pauseMs = 0;
+  let overAt = Number.NEGATIVE_INFINITY;
+  return () => {
+    const now = clock.now();
+    if (now < overAt) return pauseMs;
+    pauseMs = leastMs + dice() * jitterMs;
+    overAt = now + pauseMs;
+    return Number.NEGATIVE_INFINITY;
+  };
+}
 
 /**
  * Connection options with the defaults that a long-lived service needs: reconnect for ever, and notice a dead peer in
@@ -15,8 +45,7 @@ export function natsOptions(settings: NatsSettings, name: string): ConnectionOpt
     servers: settings.natsUrl.split(',').map((server) => server.trim()),
     name,
     maxReconnectAttempts: -1,
-    reconnectTimeWait: 250,
-    reconnectJitter: 250,
+    reconnectDelayHandler: dialPace(DIAL_PAUSE_MS, DIAL_JITTER_MS),
     pingInterval: 5_000,
     maxPingOut: 2,
     ...(settings.natsCreds === undefined
@@ -27,13 +56,14 @@ export function natsOptions(settings: NatsSettings, name: string): ConnectionOpt
   };
 }
 
-/** Connects or throws `nats_unreachable`. */
+/** Connects or throws `nats_unreachable`, or `nats_refused` when the login is not good. */
 export async function connectNats(settings: NatsSettings, name: string): Promise<NatsConnection> {
   try {
     return await connect(natsOptions(settings, name));
   } catch (cause) {
+    const refused = cause instanceof AuthorizationError || cause instanceof UserAuthenticationExpiredError;
     throw new TaskledgerError(
-      'nats_unreachable',
+      refused ? 'nats_refused' : 'nats_unreachable',
       { url: settings.natsUrl, reason: String((cause as Error).message ?? cause) },
       { cause },
     );

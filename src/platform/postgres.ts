@@ -58,6 +58,18 @@ export function postgresReason(error: unknown): string {
     : error.message;
 }
 
-/** The error that callers of a read model get while Postgres cannot answer. */
-export const readModelUnavailable = (error: unknown): TaskledgerError =>
-  new TaskledgerError('read_model_unavailable', { reason: postgresReason(error) }, { cause: error });
+/** The error that callers of a read model get while Postgres cannot answer, with how far the read models are behind. */
+export function readModelUnavailable(
+  error: unknown,
+  lag?: { readonly lagEvents: number; readonly lagSeconds: number },
+): TaskledgerError {
+  const reason = postgresReason(error);
+  if (lag === undefined) return new TaskledgerError('read_model_unavailable', { reason }, { cause: error });
+  const { lagEvents, lagSeconds } = lag;
+  const behind = `${reason}; they are ${lagEvents} events and ${lagSeconds} s behind the log`;
+  return new TaskledgerError(
+    'read_model_unavailable',
+    { reason: behind, lagEvents, lagSeconds },
+    { cause: error },
+  );
+}

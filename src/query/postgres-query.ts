@@ -20,19 +20,32 @@ import type { Answer, Paged, Query } from './query.ts';
 import { type ReadModel, Reflected } from './reflected.ts';
 import { type CountRow, type EventRow, eventView, queueViews, type TaskRow, taskView } from './rows.ts';
 import { eventsOfTask, queueCounts, taskById, taskCount, taskList } from './sql.ts';
+import { Staleness } from './staleness.ts';
 
 export interface QueryParts {
   readonly pool: pg.Pool;
   readonly nc: NatsConnection;
   readonly names: { projectionPosition(projection: string): string };
+  /** The end of the log. With it, a query that is refused says how far the read models are behind. */
+  readonly lastSeq?: () => Promise<number>;
   readonly logger: Logger;
 }
 
 /** Answers from the read models. Starts without Postgres, and answers as soon as it is there. */
-export function createQuery({ pool, nc, names, logger }: QueryParts): Query & Service {
-  const database = new Database(pool, logger.child({ part: 'query' }));
+export function createQuery({ pool, nc, names, lastSeq, logger }: QueryParts): Query & Service {
+  const staleness = lastSeq === undefined ? undefined : new Staleness(lastSeq);
+  const database = new Database({
+    pool,
+    logger: logger.child({ part: 'query' }),
+    lag: async () => staleness?.lag(),
+  });
   const asOf = new AsOf(database);
-  const reflected = new Reflected({ nc, subjects: names, database });
+  const reflected = new Reflected({
+    nc,
+    subjects: names,
+    database,
+    onMove: (position) => staleness?.moved(position),
+  });
 
   /** The position is taken before the rows are read, so they reflect at least that. */
   const answer = async <T>(model: ReadModel, read: () => Promise<T>): Promise<Answer<T>> => {

@@ -25,12 +25,20 @@ export class Reflected {
   readonly #nc: NatsConnection;
   readonly #subjects: PositionSubject;
   readonly #database: Database;
+  readonly #onMove: (position: number) => void;
   readonly #positions = new Map<string, number>(READ_MODELS.map((model) => [model, 0]));
   #waiters = new Set<{ readonly seq: number; readonly reached: () => void }>();
   #subscription: Subscription | undefined;
   #refreshing: NodeJS.Timeout | undefined;
 
-  constructor(parts: { nc: NatsConnection; subjects: PositionSubject; database: Database }) {
+  /** `onMove` hears the position of the slowest read model. */
+  constructor(parts: {
+    nc: NatsConnection;
+    subjects: PositionSubject;
+    database: Database;
+    onMove?: (position: number) => void;
+  }) {
+    this.#onMove = parts.onMove ?? (() => {});
     this.#nc = parts.nc;
     this.#subjects = parts.subjects;
     this.#database = parts.database;
@@ -74,6 +82,7 @@ export class Reflected {
       if (Number(seq) < (before.get(name) ?? 0)) this.#positions.set(name, Number(seq));
       else this.#move(name, Number(seq));
     }
+    this.#onMove(this.least());
     return this.least();
   }
 
@@ -117,8 +126,10 @@ export class Reflected {
     const known = this.#positions.get(model);
     if (known === undefined || seq <= known) return;
     this.#positions.set(model, seq);
-    if (this.#waiters.size === 0) return;
     const least = this.least();
+    // What was never asked of the database is 0, and no position.
+    if (least > 0) this.#onMove(least);
+    if (this.#waiters.size === 0) return;
     for (const waiter of this.#waiters) if (waiter.seq <= least) waiter.reached();
   }
 }

@@ -56,6 +56,5 @@ describe('dispatch on a cluster', () => {
       );
     }
     await eventually(() => expect(dispatchers.filter((each) => each.isLeader())).toHaveLength(1));
-    console.log(JSON.stringify(dispatchers.map((each) => each.stats().appends)));
   });
 });

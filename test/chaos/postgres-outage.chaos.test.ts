@@ -69,6 +69,13 @@ describe.each(['does not answer', 'is killed'] as const)('while Postgres %s', (f
       error: { code: 'read_model_unavailable', details: { reason: expect.any(String) } },
     });
     const during = await completedIn(OUTAGE_MS);
+    const { body } = await installation.get('/v1/queues');
+    expect(body).toMatchObject({
+      error: { details: { lagEvents: expect.any(Number), lagSeconds: expect.any(Number) } },
+    });
+    const { lagEvents, lagSeconds } = (body['error'] as { details: Record<string, number> }).details;
+    expect(lagEvents).toBeGreaterThan(during);
+    expect(lagSeconds).toBeGreaterThanOrEqual(Math.floor(OUTAGE_MS / 1_000));
     expect((await installation.get('/readyz')).status).toBe(200);
     await faults[fault].end();
     await end();

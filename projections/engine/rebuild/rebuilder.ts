@@ -4,6 +4,7 @@ import type pg from 'pg';
 import { TaskledgerError } from '../../../src/domain/errors.ts';
 import type { Names } from '../../../src/log/subjects.ts';
 import type { Logger } from '../../../src/observe/log.ts';
+import { type Clock, systemClock } from '../../../src/platform/clock.ts';
 import { postgresReason } from '../../../src/platform/postgres.ts';
 import type { Service } from '../../../src/platform/service.ts';
 import { pause } from '../connection.ts';
@@ -24,6 +25,8 @@ export interface RebuilderParts {
   readonly pool: pg.Pool;
   /** Makes them anew for every job: a projection may remember what it has seen of its tables. */
   readonly projections: () => readonly ReadModel[];
+  /** Says which day it is. Default: the host's. */
+  readonly clock?: Clock;
   readonly logger: Logger;
 }
 
@@ -94,6 +97,7 @@ class JobRun {
   readonly #models: readonly ReadModel[];
   readonly #inspector: LogInspector;
   readonly #builder: Builder;
+  readonly #clock: Clock;
   readonly #startedAt = performance.now();
   #phase: JobPhase = 'reading';
   #target = 0;
@@ -103,6 +107,7 @@ class JobRun {
     this.#parts = parts;
     this.#job = job;
     this.#runner = runner;
+    this.#clock = parts.clock ?? systemClock;
     this.#models = parts.projections().filter(({ name }) => job.projections.includes(name));
     this.#inspector = new LogInspector(parts);
     this.#builder = new Builder({
@@ -153,7 +158,7 @@ class JobRun {
     const { schema, id, kind, untilSeq } = this.#job;
     await openShadow(pool, { schema, jobId: id, logger });
     // Tells the projections what is too old to be kept.
-    await this.#builder.maintain(Date.now());
+    await this.#builder.maintain(this.#clock.now());
     if (kind === 'build') {
       await this.#read(untilSeq ?? (await this.#inspector.state()).lastSeq);
       await this.#makeIndexes();
@@ -165,7 +170,7 @@ class JobRun {
     // Building the indexes took its time.
     await this.#followLive();
     // Partitions of coming days: the projector believes that those it has made are there.
-    await this.#builder.maintain(Date.now());
+    await this.#builder.maintain(this.#clock.now());
     this.#phase = 'switching';
     return this.#report(await switchTables(this.#live));
   }
@@ -200,7 +205,7 @@ class JobRun {
 
   async #verify(): Promise<JobReport> {
     const { schema } = this.#job;
-    await this.#builder.maintain(Date.now());
+    await this.#builder.maintain(this.#clock.now());
     this.#phase = 'comparing';
     const { tables, position } = await onSameEvent(this.#live, async (client, at) => {
       const reports: TableReport[] = [];
