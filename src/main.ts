@@ -1,12 +1,12 @@
 import { realpathSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { createProjector } from '../projections/engine/projector.ts';
 import { projectorReadings } from '../projections/engine/readings.ts';
 import { createProjectionDesk } from '../projections/engine/rebuild/desk.ts';
 import { createRebuilder } from '../projections/engine/rebuild/rebuilder.ts';
+import { whenMigrated } from '../projections/engine/when-migrated.ts';
 import { projections } from '../projections/projections.ts';
 import { createDispatcher } from './dispatch/dispatcher.ts';
 import { dispatcherReadings } from './dispatch/readings.ts';
@@ -35,10 +35,12 @@ import { replayLetters } from './operations/replay-letters.ts';
 import { createOperationRunner } from './operations/runner.ts';
 import { monotonicClock } from './platform/clock.ts';
 import { type Config, loadConfig } from './platform/config.ts';
-import { migrate } from './platform/migrate.ts';
 import { connectNats } from './platform/nats.ts';
+import { type Patience, patiently, sparingly } from './platform/patience.ts';
 import { createPool } from './platform/postgres.ts';
+import { fail, runProcess } from './platform/process.ts';
 import { type Service, serviceGroup } from './platform/service.ts';
+import { within } from './platform/within.ts';
 import { createQuery } from './query/postgres-query.ts';
 import { ALL_TENANTS } from './registry/keys.ts';
 import { openRegistry, type Registry } from './registry/registry.ts';
@@ -55,6 +57,7 @@ interface Parts {
   readonly nc: NatsConnection;
   readonly names: Names;
   readonly log: OpenedLog;
+  /** The clock of this host decides nothing. */
   readonly clock: ServerClock;
   readonly logger: Logger;
   readonly flow: FlowCheck;
@@ -68,17 +71,42 @@ interface Parts {
 /**
  * The composition root. Connects to NATS, makes sure that the streams are there, and starts the roles in the order of
  * ROLES: the API last, so that what it accepts is dispatched. The service it returns is running.
- * NATS must be reachable; Postgres may be away, and the roles that need it wait for it.
+ *
+ * NATS is waited for as long as the configuration says, and health is red meanwhile. Postgres may be away: the roles
+ * that need it wait for it while the others work.
  */
-export async function runRoles(roles: readonly Role[], config: Config): Promise<Service> {
+export async function runRoles(
+  roles: readonly Role[],
+  config: Config,
+  stopping: AbortSignal = new AbortController().signal,
+): Promise<Service> {
   const logger = createLogger(config);
-  const nc = await connectNats(config, `taskledger ${roles.join('+')}`);
+  const standing: Standing = { waitsFor: 'starting', parts: undefined };
+  const listener = healthListenerOf(config, logger, { standing, stopping });
+  await listener.start();
+  let nc: NatsConnection | undefined;
   try {
+    const say = sparingly((error) =>
+      logger.warn({ code: error.code, reason: error.message }, 'waiting for NATS'),
+    );
+    const patience: Patience = {
+      forMs: config.startTimeoutMs,
+      signal: stopping,
+      onFailure(error) {
+        standing.waitsFor = error.message;
+        say(error);
+      },
+    };
+    const connected = await patiently(() => connectNats(config, `taskledger ${roles.join('+')}`), patience);
+    nc = connected;
+    standing.waitsFor = 'starting';
     const names = namesOf(config.prefix);
-    await ensureStreams({ nc, names, config, logger });
-    const log = await openLog({ nc, names, config, logger });
-    const clock = clockOfServers(nc, names);
+    const log = await patiently(async () => {
+      await ensureStreams({ nc: connected, names, config, logger });
+      return openLog({ nc: connected, names, config, logger });
+    }, patience);
     const flow = createFlowCheck({ nc, backlog: names.backlog, workers: names.buckets.workers });
+    const clock = clockOfServers(nc, names);
     const told = { readings: [], checks: {} };
     const parts: Parts = { config, nc, names, log, clock, logger, flow, told };
     const make: Record<Role, (parts: Parts) => Promise<Service> | Service> = {
@@ -88,21 +116,19 @@ export async function runRoles(roles: readonly Role[], config: Config): Promise<
     };
     const services: Service[] = [];
     for (const role of ROLES) if (roles.includes(role)) services.push(await make[role](parts));
-    const group = serviceGroup('taskledger', [
-      connectionOf(parts),
-      clock,
-      flow,
-      ...healthListenerOf(parts),
-      ...services,
-    ]);
+    const group = serviceGroup('taskledger', [listener, connectionOf(parts), clock, flow, ...services]);
     await group.start();
+    standing.parts = parts;
     logger.info({ roles, pid: process.pid }, 'started');
     return group;
   } catch (error) {
-    await nc.close();
+    await nc?.close();
+    await listener.stop();
     throw error;
   }
 }
+
+const DRAIN_MS = 2_000;
 
 /** Stopped last: everything else needs the connection to stop well. */
 const connectionOf = ({ nc, log }: Parts): Service => ({
@@ -110,27 +136,42 @@ const connectionOf = ({ nc, log }: Parts): Service => ({
   start: async () => {},
   async stop() {
     await log.close();
-    if (!nc.isClosed()) await nc.drain();
+    // Without a server there is nobody to drain to.
+    if (!nc.isClosed()) await within(DRAIN_MS, nc.drain());
+    await nc.close();
   },
 });
 
-/** Ready when everything is well that this process looks after. */
-function healthListenerOf({ config, nc, names, logger, flow, told }: Parts): Service[] {
-  if (config.healthPort === undefined) return [];
-  const health = createHealth({ nc, names, flow });
-  const listener = createHealthListener({
-    host: config.httpHost,
-    port: config.healthPort,
+/** How far a process has come: what it waits for, until it has its parts. */
+interface Standing {
+  waitsFor: string;
+  parts: Parts | undefined;
+}
+
+/** Ready when everything is well that this process looks after. It serves before anything else is there. */
+function healthListenerOf(
+  config: Config,
+  logger: Logger,
+  { standing, stopping }: { standing: Standing; stopping: AbortSignal },
+): Service {
+  const { healthPort: port, httpHost: host } = config;
+  if (port === undefined) return { name: 'no health listener', start: async () => {}, stop: async () => {} };
+  return createHealthListener({
+    host,
+    port,
     async check() {
-      const report = await health.check();
-      const own = Object.entries(told.checks).map(([name, check]) => [name, check()] as const);
+      const { parts } = standing;
+      const waitsFor = stopping.aborted ? 'stopping' : standing.waitsFor;
+      if (parts === undefined || stopping.aborted)
+        return { ready: false, checks: { process: { ok: false, detail: waitsFor } } };
+      const report = await createHealth(parts).check();
+      const own = Object.entries(parts.told.checks).map(([name, check]) => [name, check()] as const);
       const checks: Record<string, HealthCheck> = { ...report.checks, ...Object.fromEntries(own) };
       return { ...report, ready: Object.values(checks).every(({ ok }) => ok), checks };
     },
-    metrics: () => readingsText(told.readings.flatMap((readings) => readings())),
+    metrics: () => readingsText(standing.parts?.told.readings.flatMap((readings) => readings()) ?? []),
     logger,
   });
-  return [listener];
 }
 
 async function apiRole({ config, nc, names, log, clock, logger, flow, told }: Parts): Promise<Service> {
@@ -146,7 +187,7 @@ async function apiRole({ config, nc, names, log, clock, logger, flow, told }: Pa
     tenantLimitOf: (tenant) => registry.tenants.get(tenant)?.maxBacklog,
   });
   const observe = (via: string) => (outcome: string, ms: number) => metrics.submission(via, outcome, ms);
-  const unserved = createUnserved({ nc, names, clock });
+  const unserved = createUnserved({ nc, names, clock: monotonicClock });
   metrics.watchUnserved(() => unserved.all());
   const { tenants, types } = registry;
   const rates = openRates({ nc, names, clock, logger, tenants, types });
@@ -162,7 +203,8 @@ async function apiRole({ config, nc, names, log, clock, logger, flow, told }: Pa
     observe: observe('nats'),
   });
   const pool = createPool(config, 'taskledger api');
-  const query = createQuery({ pool, nc, names, logger });
+  const lastSeq = async (): Promise<number> => (await log.bounds()).lastSeq;
+  const query = createQuery({ pool, nc, names, lastSeq, logger });
   const workers = openWorkers({ nc, names });
   const operations = openOperations({ nc, names, clock, logger });
   const operationRunner = createOperationRunner({
@@ -244,27 +286,36 @@ function dispatcherRole(parts: Parts): Service {
   return serviceGroup('dispatcher', [dispatcher, createScheduler(parts)]);
 }
 
-function projectorRole({ config, nc, names, logger, told }: Parts): Service {
+function projectorRole({ config, nc, names, logger, clock, told }: Parts): Service {
   const pool = createPool(
     { ...config, databaseTimeoutMs: config.projectorTimeoutMs, databasePoolSize: 1 },
     'taskledger projector',
   );
-  const projector = createProjector({ nc, names, config, pool, projections: projections(config), logger });
+  const projector = createProjector({
+    nc,
+    names,
+    config,
+    pool,
+    projections: projections(config),
+    clock,
+    logger,
+  });
   told.readings.push(() => projectorReadings(projector.stats()));
-  told.checks['projector'] = () => {
-    const { outage, lag } = projector.stats();
-    return { ok: outage === undefined, detail: outage ?? `${lag} events behind` };
-  };
   const longPool = createPool({ ...config, databaseTimeoutMs: LONG_WORK_MS }, 'taskledger rebuilder');
   const rebuilder = createRebuilder({
     nc,
     names,
     pool: longPool,
     projections: () => projections(config),
+    clock,
     logger,
   });
-  const writers = serviceGroup('projector', [projector, rebuilder]);
-  return serviceGroup('projector', [poolOf(pool), poolOf(longPool), whenMigrated(writers, config, logger)]);
+  const writers = whenMigrated(serviceGroup('projector', [projector, rebuilder]), { config, logger });
+  told.checks['projector'] = () => {
+    const { outage = writers.waitsFor(), lag } = projector.stats();
+    return { ok: outage === undefined, detail: outage ?? `${lag} events behind` };
+  };
+  return serviceGroup('projector', [poolOf(pool), poolOf(longPool), writers]);
 }
 
 /** Building an index or comparing a table of many millions of rows. */
@@ -274,46 +325,6 @@ const poolOf = (pool: { end(): Promise<void> }): Service => {
   let ended: Promise<void> | undefined;
   return { name: 'postgres', start: async () => {}, stop: () => (ended ??= pool.end()) };
 };
-
-const MIGRATION_RETRY_MS = 1_000;
-
-/**
- * Starts a service once the migrations are applied. While Postgres is away `start` does not wait for it: the service
- * starts when it is back, and the rest of the process works meanwhile. A migration that fails is thrown.
- */
-function whenMigrated(service: Service, config: Config, logger: Logger): Service {
-  const stopping = new AbortController();
-  let later: Promise<void> | undefined;
-  const attempt = async (): Promise<boolean> => {
-    try {
-      await migrate(config.databaseUrl, { logger });
-    } catch (error) {
-      if (error instanceof TaskledgerError) throw error;
-      return false;
-    }
-    if (!stopping.signal.aborted) await service.start();
-    return true;
-  };
-  const keepTrying = async (): Promise<void> => {
-    while (!stopping.signal.aborted) {
-      await pause(MIGRATION_RETRY_MS, undefined, { signal: stopping.signal }).catch(() => undefined);
-      if (stopping.signal.aborted || (await attempt())) return;
-    }
-  };
-  return {
-    name: service.name,
-    async start() {
-      if (await attempt()) return;
-      logger.warn({}, 'Postgres cannot be reached: read models stand still until it is back');
-      later = keepTrying();
-    },
-    async stop() {
-      stopping.abort();
-      await later;
-      await service.stop();
-    },
-  };
-}
 
 function rolesOf(args: readonly string[]): readonly Role[] {
   const wanted = args.length === 0 || args.includes('all') ? ROLES : args;
@@ -327,27 +338,13 @@ function rolesOf(args: readonly string[]): readonly Role[] {
   return wanted as readonly Role[];
 }
 
-/** The process: runs until SIGTERM or Ctrl+C, then stops in order; a second signal ends it at once. */
 async function main(args: readonly string[]): Promise<void> {
-  let running: Promise<Service> | undefined;
-  let stopping = false;
-  const stop = async (): Promise<void> => {
-    if (stopping) process.exit(130);
-    stopping = true;
-    await (await running)?.stop();
-    process.exit(0);
-  };
-  const onSignal = (): void => void stop().catch(fail);
-  process.on('SIGTERM', onSignal);
-  process.on('SIGINT', onSignal);
-  running = runRoles(rolesOf(args), loadConfig());
-  await running;
-}
-
-function fail(error: unknown): never {
-  if (error instanceof TaskledgerError) console.error(`${error.code}: ${error.message}\n${error.fix}`);
-  else console.error(error);
-  process.exit(1);
+  const [roles, config] = [rolesOf(args), loadConfig()];
+  await runProcess({
+    start: (stopping) => runRoles(roles, config, stopping),
+    graceMs: config.shutdownGraceMs,
+    logger: createLogger(config),
+  });
 }
 
 if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {

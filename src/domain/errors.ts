@@ -293,6 +293,12 @@ export const catalogue = {
     'NATS at {url} cannot be reached: {reason}',
     'Start it, or set NATS_URL.',
   ),
+  nats_refused: entry(
+    500,
+    false,
+    'NATS at {url} refuses the login: {reason}',
+    'Check NATS_CREDS, or NATS_USER and NATS_PASSWORD.',
+  ),
   nats_too_old: entry(
     500,
     false,

@@ -9,7 +9,7 @@ const NOT_ENABLED = 10_076;
 const TRIES = 10;
 const PAUSE_MS = 500;
 
-/** @throws TaskledgerError `nats_too_old`, `jetstream_missing` */
+/** @throws TaskledgerError `nats_too_old`, `jetstream_missing`; `log_unavailable` while JetStream cannot answer */
 export async function requireServer(nc: NatsConnection, jsm: JetStreamManager): Promise<void> {
   requireVersion(nc.info?.version ?? '0.0.0');
   for (let attempt = 1; ; attempt += 1) {
@@ -22,7 +22,13 @@ export async function requireServer(nc: NatsConnection, jsm: JetStreamManager): 
         (cause.code === NO_JETSTREAM_FOR_ACCOUNT || cause.code === NOT_ENABLED);
       const hopeless =
         missing || ((cause as Error).name === 'JetStreamNotEnabled' && nc.info?.jetstream !== true);
-      if (hopeless || attempt === TRIES) throw new TaskledgerError('jetstream_missing', {}, { cause });
+      if (hopeless) throw new TaskledgerError('jetstream_missing', {}, { cause });
+      if (attempt === TRIES)
+        throw new TaskledgerError(
+          'log_unavailable',
+          { reason: `JetStream does not answer: ${(cause as Error).message}` },
+          { cause },
+        );
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
   }

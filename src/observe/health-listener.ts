@@ -23,6 +23,7 @@ export function createHealthListener(parts: HealthListenerParts): Service & { po
     name: 'health listener',
     port: () => (server?.address() as AddressInfo | null)?.port ?? 0,
     async start() {
+      if (server !== undefined) return;
       const made = createServer((request, response) => {
         answer(parts, request.url ?? '/', response).catch((error: unknown) => {
           parts.logger.warn({ err: error }, 'health could not be told');

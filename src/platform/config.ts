@@ -224,6 +224,19 @@ export const settings = {
     'How often the leading dispatcher looks for work items and attempts that nobody drives any more',
   ),
 
+  startTimeoutMs: setting(
+    'TASKLEDGER_START_TIMEOUT_MS',
+    count,
+    60_000,
+    'How long a process or worker that starts waits for NATS and its JetStream before it gives up with `nats_unreachable` or `log_unavailable`; Postgres is waited for as long as it takes',
+  ),
+  shutdownGraceMs: setting(
+    'TASKLEDGER_SHUTDOWN_GRACE_MS',
+    atLeast(100),
+    25_000,
+    'How long a process may take to stop after SIGTERM or Ctrl+C before it ends with exit code 1; a second signal ends it at once',
+  ),
+
   logLevel: setting(
     'TASKLEDGER_LOG_LEVEL',
     z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']),
@@ -251,4 +264,13 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>> = p
     });
   });
   return Object.freeze(Object.fromEntries(entries)) as Config;
+}
+
+/** What a client of the HTTP API needs, in the same variables as the command line's. */
+export function loadClientConfig(env: Readonly<Record<string, string | undefined>> = process.env): {
+  readonly url: string;
+  readonly key: string;
+} {
+  const { TASKLEDGER_URL: url = 'http://127.0.0.1:8080', TASKLEDGER_KEY: key = '' } = env;
+  return { url, key };
 }

@@ -4,9 +4,9 @@ import type { Logger } from '../observe/log.ts';
 import { readingsText } from '../observe/metrics.ts';
 import type { Config } from '../platform/config.ts';
 import type { Service } from '../platform/service.ts';
+import { within } from '../platform/within.ts';
 import type { WorkerStats } from './hooks.ts';
 import { workerReadings } from './readings.ts';
-import { within } from './within.ts';
 
 const PROBE_MS = 2_000;
 
@@ -19,7 +19,8 @@ export function createWorkerHealth({
   logger,
 }: {
   config: Pick<Config, 'healthPort' | 'httpHost'>;
-  nc: NatsConnection;
+  /** Undefined while there is none yet. */
+  nc: () => NatsConnection | undefined;
   stats: () => WorkerStats;
   /** Why it takes no work. */
   problem: () => string | undefined;
@@ -31,7 +32,7 @@ export function createWorkerHealth({
     host: config.httpHost,
     port: config.healthPort,
     async check() {
-      const nats = await answers(nc);
+      const nats = await answers(nc());
       const reason = problem();
       const spool = { ok: reason === undefined, ...(reason === undefined ? {} : { detail: reason }) };
       return { ready: nats.ok && spool.ok, checks: { nats, spool }, running: stats().running };
@@ -41,8 +42,9 @@ export function createWorkerHealth({
   });
 }
 
-async function answers(nc: NatsConnection): Promise<{ ok: boolean }> {
+async function answers(nc: NatsConnection | undefined): Promise<{ ok: boolean }> {
   let ok = false;
+  if (nc === undefined) return { ok };
   await within(
     PROBE_MS,
     nc.rtt().then(() => {

@@ -39,6 +39,8 @@ export interface WorkerOptions {
   readonly id?: string;
   /** `stop()` waits this long for running attempts before it aborts them. Default 20 000. */
   readonly shutdownGraceMs?: number;
+  /** `start()` waits this long for NATS before it throws. Default: TASKLEDGER_START_TIMEOUT_MS. */
+  readonly startTimeoutMs?: number;
   /** A handler that has not ended this long after its signal is given up. Default 5 000. */
   readonly abortGraceMs?: number;
   /** A worker whose event loop is stuck for longer no longer keeps its leases. Default 300 000. */
@@ -63,6 +65,7 @@ export interface WorkerPlan {
   /** Undefined when the consumers may say. */
   readonly ackWaitMs: number | undefined;
   readonly shutdownGraceMs: number;
+  readonly startTimeoutMs: number;
   readonly abortGraceMs: number;
   readonly maxBlockedMs: number;
   readonly spoolDir: string | undefined;
@@ -123,6 +126,7 @@ export function planOf(options: WorkerOptions): WorkerPlan {
     ...concurrencyOf(options.concurrency ?? DEFAULT_CONCURRENCY, types),
     ackWaitMs: options.ackWaitMs,
     shutdownGraceMs: options.shutdownGraceMs ?? 20_000,
+    startTimeoutMs: options.startTimeoutMs ?? config.startTimeoutMs,
     abortGraceMs: options.abortGraceMs ?? 5_000,
     maxBlockedMs: options.maxBlockedMs ?? 300_000,
     spoolDir: options.spoolDir ?? config.spoolDir,

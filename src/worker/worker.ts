@@ -1,10 +1,13 @@
 import type { NatsConnection } from '@nats-io/transport-node';
 import { TaskledgerError } from '../domain/errors.ts';
 import { type OpenedLog, openLog } from '../log/open.ts';
+import { clockOfServers } from '../log/server-clock.ts';
 import { names as namesOf } from '../log/subjects.ts';
-import { systemClock } from '../platform/clock.ts';
+import type { Clock } from '../platform/clock.ts';
 import { connectNats } from '../platform/nats.ts';
+import { type Patience, patiently, sparingly } from '../platform/patience.ts';
 import type { Service } from '../platform/service.ts';
+import { within } from '../platform/within.ts';
 import { Admission } from './admission.ts';
 import type { Attempt } from './attempt.ts';
 import { type Bench, handBack } from './bench.ts';
@@ -20,7 +23,6 @@ import { Pull } from './pull.ts';
 import { guarded } from './report.ts';
 import { openSpooling, type Spooling } from './spool/spooling.ts';
 import { hearStrayRejections } from './stray-rejections.ts';
-import { within } from './within.ts';
 import { ensureConsumers, linesOf, type WorkLine } from './work-consumers.ts';
 import { WorkSource } from './work-source.ts';
 import { entrySubject, WorkerRegistry } from './worker-registry.ts';
@@ -48,6 +50,7 @@ export function createWorker(options: WorkerOptions): Worker {
 interface Running {
   readonly nc: NatsConnection;
   readonly log: OpenedLog;
+  readonly clock: Clock & Service;
   readonly leases: LeaseKeeper;
   readonly feed: Feed;
   readonly source: WorkSource;
@@ -78,6 +81,7 @@ class TaskWorker implements Worker {
   #running: Running | undefined;
   #starting: Promise<void> | undefined;
   #ending: Promise<void> | undefined;
+  readonly #stopAsked = new AbortController();
   #patience: NodeJS.Timeout | undefined;
   #abandoned = false;
 
@@ -121,15 +125,33 @@ class TaskWorker implements Worker {
   async #start(): Promise<void> {
     const { config, connection, id, runnables, total, logger } = this.#plan;
     const names = namesOf(config.prefix);
-    const nc = connection ?? (await connectNats(config, id));
-    const undo: (() => unknown)[] = connection === undefined ? [() => nc.close()] : [];
+    const undo: (() => unknown)[] = [];
+    let connected = connection;
+    let spooling: Spooling | undefined;
+    const health = createWorkerHealth({
+      config,
+      nc: () => connected,
+      stats: () => this.stats(),
+      problem: () => spooling?.problem,
+      logger,
+    });
+    undo.push(() => health.stop());
     try {
-      const ackWaits = await ensureConsumers(
-        { nc, names, ackWaitMs: this.#plan.ackWaitMs, config, logger },
-        linesOf(runnables),
+      await health.start();
+      const patience = this.#patienceAtStart();
+      const nc = connection ?? (await patiently(() => connectNats(config, id), patience));
+      if (connection === undefined) undo.push(() => nc.close());
+      connected = nc;
+      const ackWaits = await patiently(
+        () =>
+          ensureConsumers({ nc, names, ackWaitMs: this.#plan.ackWaitMs, config, logger }, linesOf(runnables)),
+        patience,
       );
       const log = await openLog({ nc, names, config, logger });
       undo.push(() => log.close());
+      const clock = clockOfServers(nc, names);
+      undo.push(() => clock.stop());
+      await clock.start();
       const registry = await WorkerRegistry.open(nc, names);
       const leastAckWaitMs = Math.min(...ackWaits.values());
       const leases = new LeaseKeeper({
@@ -147,34 +169,26 @@ class TaskWorker implements Worker {
       const feed = new Feed({ nc, names, active: this.#active });
       undo.push(() => feed.stop());
       feed.start(runnables.keys());
-      const spooling = await openSpooling({
+      const opened = await openSpooling({
         directory: this.#plan.spoolDir,
         worker: id,
         onProblem: () => this.#tellProblem(),
         logger,
       });
-      undo.push(() => spooling.stop());
-      const bench = this.#makeBench(nc, log, leases, registry, ackWaits, spooling);
+      undo.push(() => opened.stop());
+      spooling = opened;
+      const bench = this.#makeBench({ nc, log, clock, leases, registry, ackWaits, spooling: opened });
       this.#bench = bench;
       const source = new WorkSource(
         linesOf(runnables).map((line) => this.#pull(nc, line)),
         this.#admission,
       );
-      const health = createWorkerHealth({
-        config,
-        nc,
-        stats: () => this.stats(),
-        problem: () => spooling.problem,
-        logger,
-      });
-      undo.push(() => health.stop());
-      await health.start();
       const stopHearing = this.#plan.strayRejections === 'log' ? this.#hearStrays() : () => {};
-      this.#running = { nc, log, leases, feed, source, spooling, health, stopHearing };
-      if (spooling.problem !== undefined) this.#tellProblem();
-      void this.#watchConnection(nc, source, spooling);
+      this.#running = { nc, log, clock, leases, feed, source, spooling: opened, health, stopHearing };
+      if (opened.problem !== undefined) this.#tellProblem();
+      void this.#watchConnection(nc, source, opened);
       source.start();
-      spooling.inherit(bench);
+      opened.inherit(bench);
       logger.info(
         { types: [...runnables.keys()], concurrency: total, ackWaitMs: leastAckWaitMs },
         'worker started',
@@ -186,6 +200,15 @@ class TaskWorker implements Worker {
           .catch(() => undefined);
       throw error;
     }
+  }
+
+  /** A stop ends it. */
+  #patienceAtStart(): Patience {
+    const { startTimeoutMs: forMs, logger } = this.#plan;
+    const onFailure = sparingly((error) =>
+      logger.warn({ code: error.code, reason: error.message }, 'waiting for NATS'),
+    );
+    return { forMs, signal: this.#stopAsked.signal, onFailure };
   }
 
   async #run(delivery: Delivery): Promise<void> {
@@ -205,6 +228,7 @@ class TaskWorker implements Worker {
   }
 
   #end(): Promise<void> {
+    this.#stopAsked.abort();
     this.#ending ??= this.#shutDown();
     return this.#ending;
   }
@@ -215,7 +239,7 @@ class TaskWorker implements Worker {
     const running = this.#running;
     this.#admission.close();
     if (running === undefined) return clearTimeout(this.#patience);
-    const { nc, log, leases, feed, source, spooling, health, stopHearing } = running;
+    const { nc, log, clock, leases, feed, source, spooling, health, stopHearing } = running;
     await within(FLUSH_MS, source.stop());
     await this.#admission.whenIdle();
     clearTimeout(this.#patience);
@@ -224,6 +248,7 @@ class TaskWorker implements Worker {
     await leases.stop();
     // The acks are still on their way out; without a connection there is nobody to wait for.
     if (!nc.isClosed()) await within(FLUSH_MS, nc.flush());
+    await clock.stop();
     await log.close();
     await health.stop();
     if (this.#plan.connection === undefined) await nc.close();
@@ -266,19 +291,23 @@ class TaskWorker implements Worker {
     else logger.error({ spoolDir, problem }, 'the spool cannot be written: taking no work');
   }
 
-  #makeBench(
-    nc: NatsConnection,
-    log: OpenedLog,
-    leases: LeaseKeeper,
-    registry: WorkerRegistry,
-    ackWaits: ReadonlyMap<string, number>,
-    spooling: Spooling,
-  ): Bench {
+  #makeBench({
+    nc,
+    log,
+    clock,
+    leases,
+    registry,
+    ackWaits,
+    spooling,
+  }: Pick<Running, 'nc' | 'log' | 'clock' | 'leases' | 'spooling'> & {
+    registry: WorkerRegistry;
+    ackWaits: ReadonlyMap<string, number>;
+  }): Bench {
     const { config, runnables, abortGraceMs, hooks, logger } = this.#plan;
     return {
       log,
       actor: { kind: 'worker', id: this.id },
-      clock: systemClock,
+      clock,
       dice: Math.random,
       runnables,
       leases,

@@ -24,6 +24,9 @@ export type Told =
 /** The product as processes of their own, one worker in this process, and a client that remembers what it was told. */
 export interface Installation {
   readonly config: Config;
+  /** Of the API that is asked at present. */
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
   readonly roles: ReadonlyMap<string, NodeProcess>;
   readonly worker: Worker;
   /** What the client was told, by its own key of the submission. */
@@ -36,7 +39,10 @@ export interface Installation {
   count(kind: EventKind): number;
   /** Submits at this rate until the returned function is called, which resolves when every submission has ended. */
   load(perSecond: number): () => Promise<void>;
-  submit(): Promise<Told>;
+  /** `over`: other fields than the usual ones. */
+  submit(over?: Readonly<Record<string, unknown>>): Promise<Told>;
+  /** Starts another process of a role, in place of an earlier one; resolves when it has started. */
+  restart(role: string): Promise<NodeProcess>;
   get(path: string): Promise<{ status: number; body: Record<string, unknown>; ms: number }>;
   stop(): Promise<void>;
 }
@@ -51,7 +57,7 @@ export async function startInstallation(
   const { demo: key } = await ensureKeys(config, dir);
   const processes = new Map(roles.map((role) => [role, startNodeProcess('src/main.ts', [role], own)]));
   const api = processes.get('api') ?? processes.get('all');
-  const url = String((await api?.logged('HTTP API listens', 60_000))?.['url']);
+  let url = String((await api?.logged('HTTP API listens', 60_000))?.['url']);
   const worker = createWorker({
     nats: config.natsUrl,
     prefix: config.prefix,
@@ -88,12 +94,12 @@ export async function startInstallation(
 
   const told = new Map<string, Told>();
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
-  const submit = async (): Promise<Told> => {
+  const submit = async (over = {}): Promise<Told> => {
     const id = randomUUID();
     const answer = await fetch(`${url}/v1/tasks`, {
       method: 'POST',
       headers,
-      body: JSON.stringify({ type: TYPE, payload: { id }, id, tenant: DEMO_TENANT }),
+      body: JSON.stringify({ type: TYPE, payload: { id }, id, tenant: DEMO_TENANT, ...over }),
       signal: AbortSignal.timeout(30_000),
     }).then(toldBy, (): Told => ({ kind: 'unknown' }));
     told.set(id, answer);
@@ -101,7 +107,18 @@ export async function startInstallation(
   };
   return {
     config,
+    get url() {
+      return url;
+    },
+    headers,
     roles: processes,
+    async restart(role) {
+      const started = startNodeProcess('src/main.ts', [role], own);
+      processes.set(role, started);
+      await started.logged('started', 60_000);
+      if (role === 'api' || role === 'all') url = String((await started.logged('HTTP API listens'))['url']);
+      return started;
+    },
     worker,
     told,
     book,

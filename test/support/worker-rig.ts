@@ -117,10 +117,15 @@ export interface WorkerProcess {
   kill(signal?: NodeJS.Signals): Promise<void>;
 }
 
-async function spawnWorker(options: object): Promise<WorkerProcess> {
+/** `env`: variables beside those of this process. */
+export async function spawnWorker(
+  options: object,
+  env: Readonly<Record<string, string>> = {},
+): Promise<WorkerProcess> {
   const entry = new URL('./worker-process.ts', import.meta.url).pathname;
   const child: ChildProcess = spawn(process.execPath, ['--import', 'tsx', entry, JSON.stringify(options)], {
     stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, ...env },
   });
   const exited = once(child, 'exit').then(([code]) => code as number | null);
   const lines: string[] = [];

@@ -1,8 +1,8 @@
 import { hostname } from 'node:os';
 import type { Logger } from '../../observe/log.ts';
 import { describeProcess } from '../../platform/embedded/process-info.ts';
+import { within } from '../../platform/within.ts';
 import type { Bench } from '../bench.ts';
-import { within } from '../within.ts';
 import { Heir } from './heir.ts';
 import { noSpool, type OutcomeKeeper, Spool } from './spool.ts';
 import { tellLate } from './tell-late.ts';
