@@ -1,13 +1,16 @@
+import { hashOf, readId } from './id-bits.ts';
 import type { LiveTask } from './live-task.ts';
 
-interface OfTenant {
-  readonly name: string;
-  readonly tasks: Map<string, LiveTask>;
-}
+/** A power of two. So many that a shard of a million tasks is looked through, or grows, in a millisecond or two. */
+export const SHARDS = 1_024;
+const SHARD_BITS = 10;
+const LEAST_SLOTS = 8;
+/** A shard has more slots than tasks, so that a search ends soon. */
+const FULLEST = 0.75;
 
-/** Live tasks by tenant, then by id: an id is unique in its tenant, and two small keys cost less than a joined one. */
+/** Live tasks by tenant and id: an id is unique in its tenant. In shards, so that nothing grows or is walked all at once. */
 export class TaskIndex {
-  readonly #byTenant = new Map<string, OfTenant>();
+  readonly #shards = Array.from({ length: SHARDS }, () => new Shard());
   #size = 0;
 
   get size(): number {
@@ -15,28 +18,105 @@ export class TaskIndex {
   }
 
   get(tenant: string, id: string): LiveTask | undefined {
-    return this.#byTenant.get(tenant)?.tasks.get(id);
+    const [id0, id1, id2, id3] = readId(id);
+    const hash = hashOf(id0, id1, id2, id3);
+    const { slots } = this.#shards[hash & (SHARDS - 1)] as Shard;
+    const mask = slots.length - 1;
+    for (let at = (hash >>> SHARD_BITS) & mask; ; at = (at + 1) & mask) {
+      const task = slots[at];
+      if (task === undefined) return undefined;
+      if (
+        task.id3 === id3 &&
+        task.id2 === id2 &&
+        task.id1 === id1 &&
+        task.id0 === id0 &&
+        task.tenant === tenant
+      )
+        return task;
+    }
   }
 
   *values(): Generator<LiveTask> {
-    for (const { tasks } of this.#byTenant.values()) yield* tasks.values();
+    for (const { slots } of this.#shards) for (const task of slots) if (task !== undefined) yield task;
   }
 
+  /** The tasks of one shard; a task never changes its own. */
+  shard(number: number): LiveTask[] {
+    return this.#shards[number]?.slots.filter((task) => task !== undefined) ?? [];
+  }
+
+  /** One that is not in it. */
   add(task: LiveTask): void {
-    let ofTenant = this.#byTenant.get(task.tenant);
-    if (ofTenant === undefined) {
-      ofTenant = { name: task.tenant, tasks: new Map() };
-      this.#byTenant.set(task.tenant, ofTenant);
-    }
-    ofTenant.tasks.set(task.id, task);
+    this.#shardOf(task).add(task);
     this.#size += 1;
   }
 
   remove(task: LiveTask): void {
-    const ofTenant = this.#byTenant.get(task.tenant);
-    if (ofTenant?.tasks.get(task.id) !== task) return;
-    ofTenant.tasks.delete(task.id);
-    this.#size -= 1;
-    if (ofTenant.tasks.size === 0) this.#byTenant.delete(task.tenant);
+    if (this.#shardOf(task).remove(task)) this.#size -= 1;
+  }
+
+  #shardOf(task: LiveTask): Shard {
+    return this.#shards[hashOfTask(task) & (SHARDS - 1)] as Shard;
   }
 }
+
+/** The shard that a task of this id is in, for ever: snapshots rely on it. */
+export function shardOf(id: string): number {
+  const [id0, id1, id2, id3] = readId(id);
+  return hashOf(id0, id1, id2, id3) & (SHARDS - 1);
+}
+
+/** A hash table with open addressing: one word a slot, which is a third of what a Map costs. */
+class Shard {
+  /** A power of two; a task stands at the first free slot from where its hash says. */
+  slots: (LiveTask | undefined)[] = emptySlots(LEAST_SLOTS);
+  #size = 0;
+
+  add(task: LiveTask): void {
+    if (this.#size + 1 > this.slots.length * FULLEST) this.#grow();
+    this.#put(task);
+    this.#size += 1;
+  }
+
+  /** False when it is not there. */
+  remove(task: LiveTask): boolean {
+    const { slots } = this;
+    const mask = slots.length - 1;
+    let hole = placeOf(task, mask);
+    for (let found = slots[hole]; found !== task; found = slots[hole]) {
+      if (found === undefined) return false;
+      hole = (hole + 1) & mask;
+    }
+    // Whatever comes after and would be searched for across the hole moves into it.
+    for (let at = (hole + 1) & mask; ; at = (at + 1) & mask) {
+      const next = slots[at];
+      if (next === undefined) break;
+      if (((at - placeOf(next, mask)) & mask) < ((at - hole) & mask)) continue;
+      slots[hole] = next;
+      hole = at;
+    }
+    slots[hole] = undefined;
+    this.#size -= 1;
+    return true;
+  }
+
+  #put(task: LiveTask): void {
+    const mask = this.slots.length - 1;
+    let at = placeOf(task, mask);
+    while (this.slots[at] !== undefined) at = (at + 1) & mask;
+    this.slots[at] = task;
+  }
+
+  #grow(): void {
+    const before = this.slots;
+    this.slots = emptySlots(before.length * 2);
+    for (const task of before) if (task !== undefined) this.#put(task);
+  }
+}
+
+const emptySlots = (length: number): (LiveTask | undefined)[] =>
+  new Array<LiveTask | undefined>(length).fill(undefined);
+
+const hashOfTask = ({ id0, id1, id2, id3 }: LiveTask): number => hashOf(id0, id1, id2, id3);
+
+const placeOf = (task: LiveTask, mask: number): number => (hashOfTask(task) >>> SHARD_BITS) & mask;
