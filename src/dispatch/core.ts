@@ -10,13 +10,19 @@ import type { Priority } from '../domain/names.ts';
 import type { TaskState } from '../domain/task.ts';
 import type { CoreSettings, Decision, LineStats, Phase, Woken } from './decisions.ts';
 import { explain, type WhyFact } from './explain.ts';
+import { readId } from './id-bits.ts';
 import { Lateness } from './lateness.ts';
-import type { Ledger } from './ledger.ts';
+import type { Ledger, TokenState } from './ledger.ts';
+import { flowOf, statsOf, waitingByLine, waitingByType } from './line-figures.ts';
 import { LiveTask, Mode } from './live-task.ts';
 import { PayloadCache } from './payload-cache.ts';
 import { mayAge, Placement } from './placement.ts';
+import type { RestoredBlock } from './snapshot/format.ts';
+import { restoreTasks, type SeenByShard } from './snapshot/restore.ts';
+import { rowOf, type TaskRow } from './snapshot/task-row.ts';
 import { TaskIndex } from './task-index.ts';
 import type { TypeLine } from './type-line.ts';
+import { versionOf } from './version-of.ts';
 
 /** Dead letters and cancellations whose appends may be under way together. */
 const MAX_ENDING = 256;
@@ -41,6 +47,8 @@ export class DispatchCore {
   readonly lateness = new Lateness();
   #phase: Phase = 'replaying';
   #position = 0;
+  /** While the log is read on from a snapshot. */
+  #seen: SeenByShard | undefined;
 
   constructor(settings: CoreSettings) {
     this.#settings = settings;
@@ -89,20 +97,55 @@ export class DispatchCore {
     for (const line of this.#place.lines) this.#place.touch(line);
   }
 
+  /** What a snapshot keeps besides the tasks, as of `position`. */
+  get tokens(): readonly TokenState[] {
+    return this.#place.ledger.tokens;
+  }
+
+  /** The tasks of one shard, as of `position`. */
+  rows(shard: number): readonly TaskRow[] {
+    return this.#tasks.shard(shard).map(rowOf);
+  }
+
+  /** Takes up where a snapshot stood. Before any event, and after all settings. */
+  restore(snapshot: {
+    readonly position: number;
+    readonly tokens: readonly TokenState[];
+    readonly blocks: readonly RestoredBlock[];
+  }): void {
+    this.#place.ledger.restoreTokens(snapshot.tokens);
+    this.#seen = restoreTasks(snapshot.blocks, { tasks: this.#tasks, place: this.#place });
+    this.#position = snapshot.position;
+  }
+
   /** Folds one event. One that was folded before is passed over. */
-  observe({ event, seq, storedAt }: Recorded): void {
+  observe(recorded: Recorded): void {
+    const { event, seq } = recorded;
     if (seq <= this.#position) return;
     this.#position = seq;
+    if (this.#seen?.isPast(seq)) this.#seen = undefined;
+    if (this.#seen?.has(event.taskId, seq)) this.#pay(recorded);
+    else this.#fold(recorded);
+  }
+
+  /** An event that its task has in it already: what it says of others. */
+  #pay({ event, storedAt }: Recorded): void {
+    if (event.kind === 'QUEUED' && event.from !== 'QUEUED')
+      this.#place.ledger.charge(this.#place.ledger.share(event.tenant, event.type), storedAt);
+  }
+
+  #fold({ event, seq, storedAt }: Recorded): void {
     const known = this.#tasks.get(event.tenant, event.taskId);
     switch (event.kind) {
       case 'INGESTED':
-        this.#ingested(this.#begun(event, seq, true), event, storedAt);
+        this.#ingested(this.#begun(known, event, { seq, known: true }), event, storedAt);
         return;
       case 'REPLAYED':
-        this.#replayed(this.#begun(event, seq, false), event, storedAt);
+        this.#replayed(this.#begun(known, event, { seq, known: false }), event, storedAt);
         return;
       case 'CARRIED':
-        if (known === undefined) this.#carriedAnew(this.#begun(event, seq, false), event, storedAt);
+        if (known === undefined)
+          this.#carriedAnew(this.#begun(undefined, event, { seq, known: false }), event, storedAt);
         else this.#carriedOn(known, event, { seq, storedAt });
         return;
       case 'QUEUED':
@@ -167,17 +210,14 @@ export class DispatchCore {
 
   /**
    * Events up to `seq` will age out of the log before long: tasks that wait and have no later one are to announce
-   * themselves again. O(n), for a call every few minutes. Answers how many there are.
+   * themselves again, the oldest first. O(n), for a call every few minutes. Answers how many there are.
    */
   age(seq: number): number {
     if (this.#phase !== 'leading') return 0;
-    let aging = 0;
-    for (const task of this.#tasks.values()) {
-      if (task.seq > seq || !mayAge(task)) continue;
-      this.#place.age(task);
-      aging += 1;
-    }
-    return aging;
+    const aging: LiveTask[] = [];
+    for (const task of this.#tasks.values()) if (task.seq <= seq && mayAge(task)) aging.push(task);
+    for (const task of aging.sort((one, other) => one.seq - other.seq)) this.#place.age(task);
+    return aging.length;
   }
 
   /** Adds everything that should be done at `now` (ms since 1970); nothing unless leading. */
@@ -260,18 +300,12 @@ export class DispatchCore {
     return explain(this.#tasks.get(tenant, taskId), now);
   }
 
-  /** Tasks of each type that are waiting, QUEUED and unclaimed included, delayed ones not. */
   waiting(): Record<string, number> {
-    const waiting: Record<string, number> = {};
-    for (const line of this.#place.lines)
-      waiting[line.type] = (waiting[line.type] ?? 0) + line.waiting + line.intents + line.ready;
-    return waiting;
+    return waitingByType(this.#place.lines);
   }
 
-  /** The same by version of each type. */
-  *waitingLines(): Generator<{ type: string; version: number; key: string; waiting: number }> {
-    for (const { type, version, key, waiting, intents, ready } of this.#place.lines)
-      yield { type, version, key, waiting: waiting + intents + ready };
+  waitingLines(): ReturnType<typeof waitingByLine> {
+    return waitingByLine(this.#place.lines);
   }
 
   /** The same by tenant, over all types, for tenants whose backlog is limited. */
@@ -280,27 +314,11 @@ export class DispatchCore {
   }
 
   flow(): Record<string, Pick<LineStats, 'ready' | 'claimed'>> {
-    const flow: Record<string, Pick<LineStats, 'ready' | 'claimed'>> = {};
-    for (const { key, ready, claimed } of this.#place.lines) flow[key] = { ready, claimed };
-    return flow;
+    return flowOf(this.#place.lines);
   }
 
   stats(): Record<string, LineStats> {
-    const stats: Record<string, LineStats> = {};
-    for (const line of this.#place.lines) {
-      const { key, waiting, delayed, ready, intents, running, window, claimed, claimRate } = line;
-      stats[key] = {
-        waiting,
-        delayed,
-        ready,
-        intents,
-        running,
-        window,
-        claimed,
-        claimsPerSecond: Math.round(claimRate * 10) / 10,
-      };
-    }
-    return stats;
+    return statsOf(this.#place.lines);
   }
 
   // Folding
@@ -401,11 +419,14 @@ export class DispatchCore {
   }
 
   /** A task at the beginning of its life or of a round. */
-  #begun(event: TaskEvent, seq: number, known: boolean): LiveTask {
-    const previous = this.#tasks.get(event.tenant, event.taskId);
+  #begun(
+    previous: LiveTask | undefined,
+    event: TaskEvent,
+    { seq, known }: { readonly seq: number; readonly known: boolean },
+  ): LiveTask {
     if (previous !== undefined) this.#forget(previous);
     const task = new LiveTask({
-      id: event.taskId,
+      id: readId(event.taskId),
       share: this.#place.ledger.share(event.tenant, event.type),
       line: this.#place.line(event.type, versionOf(event) ?? previous?.line.version ?? FIRST_VERSION),
       status: event.kind === 'REPLAYED' ? 'REPLAYED' : 'INGESTED',
@@ -421,7 +442,7 @@ export class DispatchCore {
 
   /** The task with what every event says; begun anew when its beginning was not seen. */
   #moved(task: LiveTask | undefined, event: TaskEvent, seq: number): LiveTask {
-    if (task === undefined) return this.#begun(event, seq, false);
+    if (task === undefined) return this.#begun(undefined, event, { seq, known: false });
     task.seq = seq;
     task.unsure = false;
     task.round = event.round;
@@ -448,24 +469,6 @@ export class DispatchCore {
     this.#place.drop(task);
     this.#payloads.drop(task);
     this.#tasks.remove(task);
-  }
-}
-
-/** What the event itself says of the version that its task needs; undefined when it says nothing. */
-function versionOf(event: TaskEvent): number | undefined {
-  switch (event.kind) {
-    case 'INGESTED':
-      return event.data.version ?? FIRST_VERSION;
-    case 'QUEUED':
-      return event.data.facts.version ?? FIRST_VERSION;
-    case 'CARRIED':
-      return event.data.state.facts.version ?? FIRST_VERSION;
-    case 'REPLAYED':
-      return event.data.carried === undefined
-        ? undefined
-        : (event.data.carried.facts.version ?? FIRST_VERSION);
-    default:
-      return undefined;
   }
 }
 

@@ -16,17 +16,17 @@ import type { Service } from '../platform/service.ts';
 import { type Fleet, openFleet } from '../registry/fleet.ts';
 import { type DispatchSettings, mirrorDispatchSettings } from '../registry/registry.ts';
 import { Alarm, type AlarmStats } from './alarm.ts';
-import { DispatchCore } from './core.ts';
+import type { DispatchCore } from './core.ts';
 import type { Decision, LineStats, Phase, Woken } from './decisions.ts';
 import type { WhyFact } from './explain.ts';
 import type { LatenessCounts } from './lateness.ts';
 import { stateOf } from './live-task.ts';
-import { LogAge } from './log-age.ts';
+import { LogMemory } from './log-memory.ts';
 import { NoWorkers, type Unserved } from './no-workers.ts';
-import { Outage } from './outage.ts';
 import { Performer, type PerformerStats } from './performer.ts';
 import { Reconciler } from './reconciler.ts';
-import { RunningAttempts } from './running-attempts.ts';
+import { SnapshotKeeper } from './snapshot/snapshot-keeper.ts';
+import { SnapshotStore } from './snapshot/snapshot-store.ts';
 
 export interface DispatcherParts {
   readonly nc: NatsConnection;
@@ -44,6 +44,9 @@ export interface DispatcherParts {
     | 'ackWaitMs'
     | 'hotWindowHours'
     | 'reconcileEveryMs'
+    | 'replicas'
+    | 'snapshotEveryMs'
+    | 'snapshotMinEvents'
   >;
   /** Started with the dispatcher, unless it runs already, and fed by what the dispatcher reads. Every decision is by it. */
   readonly clock: ServerClock;
@@ -125,14 +128,14 @@ export const createDispatcher = (parts: DispatcherParts): Dispatcher => new LogD
 class LogDispatcher implements Dispatcher {
   readonly name = 'dispatcher';
   readonly #parts: DispatcherParts;
+  readonly #memory: LogMemory;
   readonly #core: DispatchCore;
   readonly #performer: Performer;
   readonly #alarm: Alarm;
   readonly #leadership: Leadership;
   readonly #fleet: Fleet;
-  readonly #attempts = new RunningAttempts();
   readonly #reconciler: Reconciler;
-  readonly #outage = new Outage();
+  readonly #snapshots: SnapshotKeeper;
   readonly #noWorkers: NoWorkers;
   #unservedNow: readonly Unserved[] = [];
   readonly #settings: DispatchSettings;
@@ -142,7 +145,6 @@ class LogDispatcher implements Dispatcher {
   #wakeTimer: NodeJS.Timeout | undefined;
   #wakeTimerAt = Number.POSITIVE_INFINITY;
   #measuredAt = 0;
-  readonly #age: LogAge;
   readonly #hotWindowMs: number;
   /** Since the last sweep. */
   #expired = 0;
@@ -158,12 +160,21 @@ class LogDispatcher implements Dispatcher {
     const { nc, names, log, clock, logger, config } = parts;
     this.#parts = parts;
     this.#hotWindowMs = config.hotWindowHours * 3_600_000;
-    this.#age = new LogAge(AGE_GRAIN * this.#hotWindowMs);
     const owner = `dispatcher-${randomUUID()}`;
-    this.#core = new DispatchCore({
-      window: { min: config.readyWindowMin, max: config.readyWindowMax, ms: config.readyWindowMs },
-      inlinePayloadBytes: config.inlinePayloadBytes,
-      payloadCacheBytes: config.payloadCacheBytes,
+    this.#memory = new LogMemory(
+      {
+        window: { min: config.readyWindowMin, max: config.readyWindowMax, ms: config.readyWindowMs },
+        inlinePayloadBytes: config.inlinePayloadBytes,
+        payloadCacheBytes: config.payloadCacheBytes,
+      },
+      { ageGrainMs: AGE_GRAIN * this.#hotWindowMs },
+    );
+    this.#core = this.#memory.core;
+    this.#snapshots = new SnapshotKeeper({
+      ...parts,
+      store: new SnapshotStore(parts),
+      source: (takenAt) => this.#memory.source(takenAt),
+      leads: () => this.isLeader(),
     });
     this.#performer = new Performer({
       log,
@@ -190,7 +201,7 @@ class LogDispatcher implements Dispatcher {
     this.#reconciler = new Reconciler({
       ...parts,
       fleet: this.#fleet,
-      attempts: this.#attempts,
+      attempts: this.#memory.attempts,
       offered: () => this.#core.offered,
       leads: () => this.isLeader(),
       actor: { kind: 'dispatcher', id: owner },
@@ -216,21 +227,28 @@ class LogDispatcher implements Dispatcher {
     await this.#fleet.start();
     await this.#settings.start();
     this.#followSettings();
+    const startedAt = performance.now();
+    const snapshot = await this.#snapshots.find();
+    if (snapshot !== undefined) this.#memory.restore(snapshot);
     const { firstSeq, lastSeq } = await log.bounds();
     this.#reader = createLogReader(
       { nc, names, logger },
       {
-        fromSeq: Math.max(1, firstSeq),
+        fromSeq: Math.max(1, firstSeq, this.#core.position + 1),
         maxBatch: MAX_BATCH,
         gatherMs: 0,
         onBatch: (batch) => this.#onBatch(batch),
       },
     );
-    const startedAt = performance.now();
     await this.#reader.start();
     await this.#reader.whenReached(lastSeq);
     logger.info(
-      { lastSeq, liveTasks: this.#core.size, ms: Math.round(performance.now() - startedAt) },
+      {
+        snapshot: snapshot?.header.position,
+        lastSeq,
+        liveTasks: this.#core.size,
+        ms: Math.round(performance.now() - startedAt),
+      },
       'the log is replayed',
     );
     this.#core.enter('following');
@@ -248,6 +266,7 @@ class LogDispatcher implements Dispatcher {
     this.runOnce();
     await this.#leadership.start();
     await this.#reconciler.start();
+    await this.#snapshots.start();
   }
 
   async stop(): Promise<void> {
@@ -257,6 +276,7 @@ class LogDispatcher implements Dispatcher {
     if (this.#explanations?.isClosed() === false) this.#explanations.unsubscribe();
     // The lead is given back first: the standby need not wait for appends that rule 1 makes harmless.
     await this.#leadership.stop();
+    await this.#snapshots.stop();
     await this.#reconciler.stop();
     await this.#fleet.stop();
     await this.#performer.whenIdle(STOP_WAIT_MS);
@@ -306,15 +326,11 @@ class LogDispatcher implements Dispatcher {
 
   /** One event that makes no sense must not hold up all others. */
   #observe(recorded: Recorded): void {
-    const { seq, event, storedAt } = recorded;
-    this.#age.note(seq, storedAt);
     try {
-      this.#core.observe(recorded);
-      this.#attempts.observe(event);
-      this.#outage.observe(recorded);
+      this.#memory.observe(recorded);
     } catch (error) {
       this.#parts.logger.error(
-        { seq, taskId: event.taskId, error },
+        { seq: recorded.seq, taskId: recorded.event.taskId, error },
         'an event cannot be folded; its task may be stuck',
       );
     }
@@ -367,11 +383,11 @@ class LogDispatcher implements Dispatcher {
 
   /** A task whose attempts ended in lost leases all over the fleet is not condemned meanwhile, and tried again after. */
   #spared({ kind, task }: Decision): boolean {
-    if (kind !== 'dead_letter' || !this.#outage.condemned({ tenant: task.tenant, taskId: task.id }))
+    if (kind !== 'dead_letter' || !this.#memory.outage.condemned({ tenant: task.tenant, taskId: task.id }))
       return false;
     if (!task.known || !mayBePardoned(stateOf(task, undefined))) return false;
     const now = this.#parts.clock.now();
-    if (this.#outage.dominates(now)) this.#core.unresolved(task, now + SPARE_MS);
+    if (this.#memory.outage.dominates(now)) this.#core.unresolved(task, now + SPARE_MS);
     else this.#core.forgive(task, now);
     return true;
   }
@@ -431,7 +447,7 @@ class LogDispatcher implements Dispatcher {
   #ageTasks(): number {
     if (!this.isLeader()) return 0;
     const oldestAt = this.#parts.clock.now() - CARRY_AFTER * this.#hotWindowMs;
-    const seq = this.#age.takeUntil(oldestAt);
+    const seq = this.#memory.age.takeUntil(oldestAt);
     if (seq === undefined) return 0;
     this.#reconciler.age(seq);
     return this.#core.age(seq);

@@ -30,19 +30,20 @@ export class KeyGates {
       this.#orderings.set(key, ordering);
     }
     ordering.tasks.push(task.order, task);
-    if (task.holds) ordering.started ??= task;
+    if (task.holds) ordering.start(task);
   }
 
-  /** The task has begun to wait: into its lane, or behind what holds it back. */
+  /** The task has begun to wait: into its lane, or behind what holds it back. One that says already that it is in its lane stays there. */
   place(task: LiveTask): void {
-    const ordering = this.#orderingOf(task);
+    const inLane = task.spot === Spot.lane;
+    const ordering = inLane ? undefined : this.#orderingOf(task);
     if (ordering !== undefined && !ordering.hasTurn(task)) {
       task.spot = Spot.ordered;
       return;
     }
     const concurrency = this.#concurrencyOf(task);
     if (concurrency === undefined) this.#share.enter(task);
-    else if (concurrency.wants(task.priority, this.#share.type.keyLimit)) {
+    else if (inLane || concurrency.wants(task.priority, this.#share.type.keyLimit)) {
       concurrency.candidates[task.priority - 1] = concurrency.candidatesOf(task.priority) + 1;
       this.#share.enter(task);
     } else concurrency.hold(task);
@@ -74,7 +75,7 @@ export class KeyGates {
   /** The task has taken a slot. */
   took(task: LiveTask): void {
     const ordering = this.#orderingOf(task);
-    if (ordering !== undefined) ordering.started ??= task;
+    if (ordering !== undefined) ordering.start(task);
     const concurrency = this.#concurrencyOf(task);
     if (concurrency === undefined || task.holdsKey) return;
     task.holdsKey = true;
@@ -97,7 +98,7 @@ export class KeyGates {
     const ordering = key === undefined ? undefined : this.#orderings.get(key);
     if (key === undefined || ordering === undefined || !task.enrolled) return;
     task.enrolled = false;
-    if (ordering.started === task) ordering.started = undefined;
+    ordering.end(task);
     const next = ordering.oldest();
     if (next === undefined) this.#orderings.delete(key);
     else if (next.mode === Mode.waiting && next.spot === Spot.ordered) this.place(next);
@@ -111,7 +112,17 @@ export class KeyGates {
   /** The task that the ordering key waits for. */
   turnOf(task: LiveTask): LiveTask | undefined {
     const ordering = this.#orderingOf(task);
-    return ordering?.started ?? ordering?.oldest();
+    return ordering?.holder ?? ordering?.oldest();
+  }
+
+  /** Whether the ordering key is the task's own until it ends. */
+  hasStarted(task: LiveTask): boolean {
+    return this.#orderingOf(task)?.isHolder(task) ?? false;
+  }
+
+  /** The same, from a snapshot: the task is enrolled and may have no slot at the moment. */
+  restoreStarted(task: LiveTask): void {
+    this.#orderingOf(task)?.start(task);
   }
 
   #orderingOf(task: LiveTask): Ordering | undefined {
@@ -149,11 +160,31 @@ export class KeyGates {
 class Ordering {
   /** Those that have not ended, by the sequence of submission; stale ones until they surface. */
   readonly tasks = new KeyHeap<LiveTask>();
-  /** Has been given a slot and has not ended. */
-  started: LiveTask | undefined;
+  /**
+   * Those that have been given a slot and have not ended: one, unless another leader decided otherwise, or a snapshot
+   * shows the end of one after the start of the next.
+   */
+  readonly #started: LiveTask[] = [];
+
+  get holder(): LiveTask | undefined {
+    return this.#started[0];
+  }
+
+  isHolder(task: LiveTask): boolean {
+    return this.#started.includes(task);
+  }
 
   hasTurn(task: LiveTask): boolean {
-    return this.started === undefined ? this.oldest() === task : this.started === task;
+    return this.#started.length === 0 ? this.oldest() === task : this.isHolder(task);
+  }
+
+  start(task: LiveTask): void {
+    if (!this.isHolder(task)) this.#started.push(task);
+  }
+
+  end(task: LiveTask): void {
+    const at = this.#started.indexOf(task);
+    if (at >= 0) this.#started.splice(at, 1);
   }
 
   oldest(): LiveTask | undefined {

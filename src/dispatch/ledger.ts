@@ -9,6 +9,14 @@ import { Share, Tenant } from './share.ts';
 import { TokenBucket } from './token-bucket.ts';
 import { type TypeLine, TypeTerms } from './type-line.ts';
 
+/** What a tenant, or a tenant in a type, has left of its rate; see TokenBucket. */
+export interface TokenState {
+  readonly tenant: string;
+  readonly type?: string;
+  readonly tokens: number;
+  readonly at: number;
+}
+
 export interface LedgerParts {
   /** The line may have something to give. */
   touch(line: TypeLine): void;
@@ -65,6 +73,15 @@ export class Ledger {
     if (task.keyed) share.gates.took(task);
   }
 
+  /** A token for a start that is past: the task itself was restored as it stands since. */
+  charge(share: Share, at: number): void {
+    for (const of of [share.tenant, share]) {
+      if (of.bucket === undefined) continue;
+      of.bucket.take(at);
+      this.#judge(of, at);
+    }
+  }
+
   /** The task gives its slot back, if it has one. */
   release(task: LiveTask): void {
     if (!task.holds) return;
@@ -75,6 +92,26 @@ export class Ledger {
     this.#release(share.tenant);
     this.#release(share.type);
     if (task.keyed) this.touch(share.type);
+  }
+
+  /** What the log alone cannot tell who has not read all of it. */
+  get tokens(): TokenState[] {
+    const states: TokenState[] = [];
+    for (const tenant of this.#tenants.values()) {
+      if (tenant.bucket !== undefined) states.push({ tenant: tenant.name, ...tenant.bucket.level });
+      for (const [type, { bucket }] of tenant.shares)
+        if (bucket !== undefined) states.push({ tenant: tenant.name, type, ...bucket.level });
+    }
+    return states;
+  }
+
+  /** After the settings: a rate that is no longer limited is of no interest. */
+  restoreTokens(states: readonly TokenState[]): void {
+    for (const { tenant, type, ...level } of states) {
+      const of = this.#find(tenant, type);
+      of?.bucket?.restore(level);
+      if (of !== undefined) this.#judge(of, level.at);
+    }
   }
 
   putTenant(name: string, settings: TenantSettings | undefined, now: number): void {

@@ -1,10 +1,16 @@
 import { Deque } from './deque.ts';
 
+/** The first sequence of a span of time, and when it was stored (ms since 1970). */
+export interface AgeGrain {
+  readonly seq: number;
+  readonly storedAt: number;
+}
+
 /** Knows, to a grain of time, which sequences of the log are old, without keeping a time for every event. */
 export class LogAge {
   readonly #grainMs: number;
   /** The first sequence of every grain in which there was one, oldest first. */
-  readonly #grains = new Deque<{ readonly seq: number; readonly storedAt: number }>();
+  readonly #grains = new Deque<AgeGrain>();
   #nextGrainAt = Number.NEGATIVE_INFINITY;
   #lastSeq = 0;
 
@@ -18,6 +24,18 @@ export class LogAge {
     if (storedAt < this.#nextGrainAt) return;
     this.#grains.push({ seq, storedAt });
     this.#nextGrainAt = storedAt + this.#grainMs;
+  }
+
+  /** All that `restore` needs to know the same. */
+  get grains(): readonly AgeGrain[] {
+    const grains: AgeGrain[] = [];
+    this.#grains.forEach((grain) => void grains.push(grain));
+    return grains;
+  }
+
+  /** Before anything is noted. */
+  restore(grains: readonly AgeGrain[]): void {
+    for (const { seq, storedAt } of grains) this.note(seq, storedAt);
   }
 
   /** The highest sequence stored before `instant` (ms since 1970), to a grain; undefined when that is no news since the last call. */

@@ -13,6 +13,11 @@ interface Part {
   ended: number;
 }
 
+export interface OutageState {
+  readonly parts: readonly Readonly<Part>[];
+  readonly condemned: readonly string[];
+}
+
 /**
  * Whether lost leases dominate: in a window of the log's own time at least LEAST_LOST attempts, and more than all that
  * ended by an outcome. Then it is the fleet that is ill (a network, a bad host, a release that crashes), and a task whose
@@ -58,6 +63,17 @@ export class Outage {
       ended += part.ended;
     }
     return lost >= LEAST_LOST && lost > ended;
+  }
+
+  /** All that `restore` needs to know the same. */
+  get state(): OutageState {
+    return { parts: this.#parts.map((part) => ({ ...part })), condemned: [...this.#condemned] };
+  }
+
+  /** Before anything is observed. */
+  restore({ parts, condemned }: OutageState): void {
+    this.#parts.push(...parts.map((part) => ({ ...part })));
+    for (const key of condemned) this.#condemned.add(key);
   }
 
   condemned(task: { readonly tenant: string; readonly taskId: string }): boolean {

@@ -117,6 +117,17 @@ export class Placement {
     this.watchDeadline(task);
   }
 
+  /** From a snapshot: a task that has been nowhere yet. */
+  restore(task: LiveTask, mode: Mode): void {
+    if (mode === Mode.delayed) {
+      this.delay(task, task.dueAt);
+      return;
+    }
+    if (mode === Mode.doomed) this.doom(task);
+    else this.to(task, mode);
+    this.watchDeadline(task);
+  }
+
   to(task: LiveTask, mode: Mode): void {
     this.#leave(task);
     this.#enter(task, mode);

@@ -45,10 +45,20 @@ export class RunningAttempts {
     return byHolder;
   }
 
+  /** All that `restore` needs to know the same. */
+  get all(): readonly RunningAttempt[] {
+    return [...this.#attempts.values()];
+  }
+
+  /** Before anything is observed. */
+  restore(attempts: readonly RunningAttempt[]): void {
+    for (const attempt of attempts) this.#attempts.set(keyOf(attempt), attempt);
+  }
+
   #set(event: TaskEvent, holder: string): void {
     const { tenant, taskId, attempt } = event;
     this.#attempts.set(keyOf(event), { tenant, taskId, attempt, holder });
   }
 }
 
-const keyOf = ({ tenant, taskId }: TaskEvent): string => `${tenant} ${taskId}`;
+const keyOf = ({ tenant, taskId }: Pick<TaskEvent, 'tenant' | 'taskId'>): string => `${tenant} ${taskId}`;

@@ -114,8 +114,7 @@ class Shard {
   }
 }
 
-const emptySlots = (length: number): (LiveTask | undefined)[] =>
-  new Array<LiveTask | undefined>(length).fill(undefined);
+const emptySlots = (length: number): (LiveTask | undefined)[] => Array.from({ length });
 
 const hashOfTask = ({ id0, id1, id2, id3 }: LiveTask): number => hashOf(id0, id1, id2, id3);
 

@@ -72,7 +72,7 @@ describe('the index', () => {
 
   it('keeps every task in its shard, and the shards about equally full', () => {
     const index = new TaskIndex();
-    const counts = new Array<number>(SHARDS).fill(0);
+    const counts = Array.from({ length: SHARDS }, () => 0);
     for (let n = 0; n < 40 * SHARDS; n += 1) {
       const uuid = `018f0000-0000-7000-8000-${n.toString(16).padStart(12, '0')}`;
       index.add(taskOf('acme', uuid));

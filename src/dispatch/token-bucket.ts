@@ -16,6 +16,16 @@ export class TokenBucket {
     return this.#ratePerMs * 1_000;
   }
 
+  /** What it has, below zero too, and as of when (ms since 1970). */
+  get level(): { readonly tokens: number; readonly at: number } {
+    return { tokens: this.#tokens, at: this.#at };
+  }
+
+  restore({ tokens, at }: { readonly tokens: number; readonly at: number }): void {
+    this.#tokens = Math.min(tokens, this.#burst);
+    this.#at = at;
+  }
+
   /** Keeps what it has, up to the new burst. */
   change({ ratePerSecond, burst }: { readonly ratePerSecond: number; readonly burst: number }): void {
     this.#ratePerMs = ratePerSecond / 1_000;

@@ -469,6 +469,12 @@ export const catalogue = {
     'Event at sequence {seq} cannot be read: {reason}',
     'It is set aside; see the projector log.',
   ),
+  snapshot_unreadable: entry(
+    500,
+    false,
+    'A snapshot of the dispatcher cannot be used: {reason}',
+    'Nothing is lost: the dispatcher takes the one before it, or reads the log instead.',
+  ),
   internal: entry(
     500,
     true,

@@ -29,6 +29,10 @@ export interface Names {
     /** Where the chain of tasks of each debounce key has come to. */
     readonly debounces: string;
   };
+  /** Object store of the dispatchers' snapshots. */
+  readonly snapshots: string;
+  /** `<group>.<slot>`: a group writes into its slots in turn, so that the snapshot before the last stays. */
+  snapshot(group: string, slot: number): string;
   /** `tasks.<tenant>.<type>.<taskId>.<event>`; QUEUED of a version after the first goes to `queued_v<version>`. */
   taskEvent(tenant: string, type: string, taskId: string, kind: EventKind, version?: number): string;
   /**
@@ -90,6 +94,8 @@ export function names(prefix: string): Names {
       rates: `${p}rates`,
       debounces: `${p}debounces`,
     },
+    snapshots: `${p}snapshots`,
+    snapshot: (group, slot) => `${group}.${slot}`,
     taskEvent: (tenant, type, taskId, kind, version = FIRST_VERSION) =>
       `${p}tasks.${tenant}.${type}.${taskId}.${kind === 'QUEUED' ? queuedToken(version) : eventToken(kind)}`,
     fence: (tenant, taskId) => `${p}tasks.${tenant}.*.${taskId}.*`,

@@ -180,6 +180,19 @@ export const settings = {
     'Payload bytes of waiting tasks that the dispatcher keeps in memory; others are read again when their turn comes',
   ),
 
+  snapshotEveryMs: setting(
+    'TASKLEDGER_SNAPSHOT_MS',
+    atLeast(100),
+    30_000,
+    'How often a standby dispatcher writes a snapshot of its memory, so that a new one need not read the whole log; the leader does, half as often, when no standby does',
+  ),
+  snapshotMinEvents: setting(
+    'TASKLEDGER_SNAPSHOT_EVENTS',
+    atLeast(1),
+    10_000,
+    'Least number of events between two snapshots',
+  ),
+
   ackWaitMs: setting(
     'TASKLEDGER_ACK_WAIT_MS',
     atLeast(1_000),

@@ -4,7 +4,9 @@ import { parseArgs } from 'node:util';
 import { buildLoad } from './built.ts';
 import { folderText } from './cpu-profile.ts';
 import { describeMachine, type Figure, figureTable } from './figure.ts';
+import { dispatchDecisions } from './figures/dispatch-decisions.ts';
 import { drain } from './figures/drain.ts';
+import { failover } from './figures/failover.ts';
 import { latency } from './figures/latency.ts';
 import { noisyNeighbour } from './figures/noisy-neighbour.ts';
 import { projection } from './figures/projection.ts';
@@ -26,6 +28,8 @@ const measurements: readonly Measurement[] = [
   noisyNeighbour,
   projection,
   rebuild,
+  dispatchDecisions,
+  failover,
 ];
 
 const { values: args } = parseArgs({
@@ -39,6 +43,7 @@ const { values: args } = parseArgs({
     via: { type: 'string', default: 'log' },
     replicas: { type: 'string', default: '1' },
     sync: { type: 'string' },
+    waiting: { type: 'string', default: '0,100000' },
     set: { type: 'string', multiple: true, default: [] },
     profile: { type: 'string', multiple: true, default: [] },
     help: { type: 'boolean', default: false },
@@ -55,6 +60,7 @@ const HELP = `npm run bench -- [options]
   --via log|http        how sustained and latency submit (${args.via})
   --replicas 1|3|5      nats-servers on this machine, and copies of every stream (${args.replicas})
   --sync INTERVAL       sync_interval of JetStream: always, or a duration; the server's default is 2m
+  --waiting N[,N]       tasks that wait during a failover (${args.waiting}); 1000000 takes a minute more
   --set NAME=VALUE      a setting of the product, as its environment variable
   --profile PART        CPU profile of a part, summarised on stderr: a role of the layout, submitter or worker (may be repeated)
 
@@ -69,6 +75,8 @@ function readSettings(): BenchSettings {
     if (!(value > 0)) throw new Error(`--${name} must be a positive number`);
     return value;
   };
+  if (args.waiting.split(',').some((n) => !(Number(n) >= 0)))
+    throw new Error('--waiting is a list of numbers');
   if (args.via !== 'log' && args.via !== 'http') throw new Error('--via is log or http');
   return {
     seconds: count('seconds'),
@@ -79,6 +87,7 @@ function readSettings(): BenchSettings {
     layout: args.layout,
     replicas: count('replicas'),
     sync: args.sync,
+    waiting: args.waiting.split(',').map(Number),
   };
 }
 

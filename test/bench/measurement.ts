@@ -16,6 +16,8 @@ export interface BenchSettings {
   readonly layout: string;
   /** nats-servers, and copies of every stream. */
   readonly replicas: number;
+  /** How many tasks wait while a measurement is made that depends on it: one after the other. */
+  readonly waiting: readonly number[];
   /** `sync_interval` of JetStream, when not the server's default. */
   readonly sync: string | undefined;
 }
