@@ -87,6 +87,14 @@ export class DispatchCore {
     return this.#place.offered;
   }
 
+  /** No event before this sequence is a work item of the type and version that nobody has claimed. */
+  workFrom(type: string, version: number): number {
+    let fromSeq = this.#position + 1;
+    for (const { line, seq } of this.#place.offered)
+      if (line.type === type && line.version === version) fromSeq = Math.min(fromSeq, seq);
+    return fromSeq;
+  }
+
   /** Tenants' and types' settings, and pauses: tell it all that there is before the log, and every change. */
   get terms(): Pick<Ledger, 'putTenant' | 'putType' | 'putPause'> {
     return this.#place.ledger;

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node';
+import type { NatsConnection } from '@nats-io/transport-node';
 import { TaskledgerError } from '../domain/errors.ts';
 import type { Recorded } from '../domain/events.ts';
 import { mayBePardoned } from '../domain/task.ts';
@@ -16,9 +16,9 @@ import type { Service } from '../platform/service.ts';
 import { type Fleet, openFleet } from '../registry/fleet.ts';
 import { type DispatchSettings, mirrorDispatchSettings } from '../registry/registry.ts';
 import { Alarm, type AlarmStats } from './alarm.ts';
+import { Answers } from './answers.ts';
 import type { DispatchCore } from './core.ts';
 import type { Decision, LineStats, Phase, Woken } from './decisions.ts';
-import type { WhyFact } from './explain.ts';
 import type { LatenessCounts } from './lateness.ts';
 import { stateOf } from './live-task.ts';
 import { LogMemory } from './log-memory.ts';
@@ -78,18 +78,6 @@ export interface BacklogNotice {
   readonly flow: Readonly<Record<string, Pick<LineStats, 'ready' | 'claimed'>>>;
 }
 
-/** What is asked on `names.explain`, as JSON. */
-export interface WhyQuestion {
-  readonly tenant: string;
-  readonly taskId: string;
-}
-
-/** What the leading dispatcher answers, as JSON. */
-export interface WhyAnswer {
-  /** Most telling first; never empty. */
-  readonly facts: readonly WhyFact[];
-}
-
 export interface Dispatcher extends Service {
   isLeader(): boolean;
   /** Resolves when it leads and has caught up with the log. */
@@ -139,7 +127,7 @@ class LogDispatcher implements Dispatcher {
   readonly #noWorkers: NoWorkers;
   #unservedNow: readonly Unserved[] = [];
   readonly #settings: DispatchSettings;
-  #explanations: Subscription | undefined;
+  readonly #answers: Answers;
   #reader: LogReader | undefined;
   #intervals: NodeJS.Timeout[] = [];
   #wakeTimer: NodeJS.Timeout | undefined;
@@ -206,6 +194,12 @@ class LogDispatcher implements Dispatcher {
       leads: () => this.isLeader(),
       actor: { kind: 'dispatcher', id: owner },
     });
+    this.#answers = new Answers({
+      ...parts,
+      group: config.dispatchGroup,
+      core: this.#core,
+      leads: () => this.isLeader(),
+    });
     this.#settings = mirrorDispatchSettings({ nc, names, logger });
     this.#leadership = new Leadership({
       nc,
@@ -221,7 +215,7 @@ class LogDispatcher implements Dispatcher {
   /** Resolves when it has read the log up to where it stood, and has tried once to lead. */
   async start(): Promise<void> {
     if (this.#reader !== undefined || this.#stopping) return;
-    const { nc, names, log, logger, config } = this.#parts;
+    const { nc, names, log, logger } = this.#parts;
     await this.#parts.clock.start();
     await this.#alarm.start();
     await this.#fleet.start();
@@ -253,11 +247,7 @@ class LogDispatcher implements Dispatcher {
     );
     this.#core.enter('following');
     this.#measuredAt = performance.now();
-    this.#explanations = nc.subscribe(names.explain(config.dispatchGroup), {
-      callback: (error, message) => {
-        if (error === null) this.#explain(message);
-      },
-    });
+    await this.#answers.start();
     this.#intervals = [
       setInterval(() => this.#measure(), MEASURE_MS),
       setInterval(() => this.#announce(), BACKLOG_MS),
@@ -273,7 +263,7 @@ class LogDispatcher implements Dispatcher {
     this.#stopping = true;
     for (const interval of this.#intervals.splice(0)) clearInterval(interval);
     clearTimeout(this.#wakeTimer);
-    if (this.#explanations?.isClosed() === false) this.#explanations.unsubscribe();
+    await this.#answers.stop();
     // The lead is given back first: the standby need not wait for appends that rule 1 makes harmless.
     await this.#leadership.stop();
     await this.#snapshots.stop();
@@ -353,19 +343,6 @@ class LogDispatcher implements Dispatcher {
     pauses.onChange((scope, pause) => changed(() => terms.putPause(scope, pause, now())));
   }
 
-  /** Answers a question on `names.explain`. A standby is silent: it may lag behind. */
-  #explain(message: Msg): void {
-    if (!this.isLeader()) return;
-    const asked = questionIn(message);
-    const { clock, logger } = this.#parts;
-    if (asked === undefined) {
-      logger.warn({ subject: message.subject }, 'a question about a task is unreadable');
-      return;
-    }
-    const answer: WhyAnswer = { facts: this.#core.explain(asked.tenant, asked.taskId, clock.now()) };
-    message.respond(JSON.stringify(answer));
-  }
-
   /** Carries out what the core wants done. */
   #pump(): void {
     if (this.#stopping) return;
@@ -419,7 +396,8 @@ class LogDispatcher implements Dispatcher {
     for (const { type, version, key } of this.#core.lines) {
       if (this.#served.has(key)) continue;
       this.#served.add(key);
-      ensureWorkConsumer(this.#parts, type, { version }).catch((error: unknown) => {
+      const fromSeq = this.#core.workFrom(type, version);
+      ensureWorkConsumer(this.#parts, type, { version, fromSeq }).catch((error: unknown) => {
         this.#unserved.add(key);
         this.#parts.logger.error({ type, version, error: String(error) }, 'the work consumer cannot be made');
       });
@@ -484,14 +462,5 @@ class LogDispatcher implements Dispatcher {
       this.#wakeTimerAt = Number.POSITIVE_INFINITY;
       this.runOnce();
     }, delayMs);
-  }
-}
-
-function questionIn(message: Msg): WhyQuestion | undefined {
-  try {
-    const { tenant, taskId } = message.json<Partial<Record<keyof WhyQuestion, unknown>>>();
-    return typeof tenant === 'string' && typeof taskId === 'string' ? { tenant, taskId } : undefined;
-  } catch {
-    return undefined;
   }
 }

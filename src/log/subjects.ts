@@ -65,6 +65,8 @@ export interface Names {
   readonly backlog: string;
   /** Core NATS subject on which the leading dispatcher of a group says why a task is not running. */
   explain(group: string): string;
+  /** Core NATS subject on which it says where in the log the unclaimed work of a type begins. */
+  workFrom(group: string): string;
 }
 
 /** A consumer of its own for every version, so that nobody is given what he does not know. */
@@ -116,6 +118,7 @@ export function names(prefix: string): Names {
     allSubmissions: `${p}submit.>`,
     backlog: `${p}dispatch.backlog`,
     explain: (group) => `${p}dispatch.explain.${group}`,
+    workFrom: (group) => `${p}dispatch.work_from.${group}`,
     projectionPosition: (projection) => `${p}projections.${projection}.position`,
   };
 }

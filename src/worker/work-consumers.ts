@@ -24,7 +24,7 @@ export interface ConsumersWanted {
   readonly names: Names;
   /** Asked for by the user; undefined takes what is there. */
   readonly ackWaitMs: number | undefined;
-  readonly config: Pick<Config, 'ackWaitMs'>;
+  readonly config: Pick<Config, 'ackWaitMs' | 'dispatchGroup'>;
   readonly logger: Logger;
 }
 
@@ -52,10 +52,31 @@ export async function ensureConsumers(
     if (actual === undefined || (ackWaitMs !== undefined && actual !== ackWaitMs)) {
       if (actual !== undefined)
         logger.info({ type, version, from: actual, to: ackWaitMs }, 'ack-wait of the type changed');
-      await ensureWorkConsumer({ nc, names, config }, type, { version });
+      const fromSeq =
+        actual === undefined ? await workFrom(nc, names.workFrom(config.dispatchGroup), line) : undefined;
+      await ensureWorkConsumer({ nc, names, config }, type, {
+        version,
+        ...(fromSeq === undefined ? {} : { fromSeq }),
+      });
       actual = (await found(line)) ?? config.ackWaitMs;
     }
     ackWaits.set(type, Math.min(actual, ackWaits.get(type) ?? actual));
   }
   return ackWaits;
+}
+
+const ANSWER_WITHIN_MS = 1_000;
+
+/**
+ * Where the work of a consumer that is made anew begins, by the leading dispatcher. Undefined when none answers: then it
+ * begins with the log, and all that was settled long ago is delivered once more and acked.
+ */
+async function workFrom(nc: NatsConnection, subject: string, line: WorkLine): Promise<number | undefined> {
+  try {
+    const answer = await nc.request(subject, JSON.stringify(line), { timeout: ANSWER_WITHIN_MS });
+    const { fromSeq } = answer.json<{ fromSeq?: unknown }>();
+    return typeof fromSeq === 'number' && fromSeq >= 1 ? fromSeq : undefined;
+  } catch {
+    return undefined;
+  }
 }

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { createDispatcher, type Dispatcher, type WhyAnswer } from '../../src/dispatch/dispatcher.ts';
+import type { WhyAnswer } from '../../src/dispatch/answers.ts';
+import { createDispatcher, type Dispatcher } from '../../src/dispatch/dispatcher.ts';
 import { createLogger, silentLogger } from '../../src/observe/log.ts';
 import { openRegistry, type Registry } from '../../src/registry/registry.ts';
 import { eventually } from '../support/eventually.ts';
