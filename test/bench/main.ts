@@ -6,6 +6,7 @@ import { folderText } from './cpu-profile.ts';
 import { describeMachine, type Figure, figureTable } from './figure.ts';
 import { dispatchDecisions } from './figures/dispatch-decisions.ts';
 import { drain } from './figures/drain.ts';
+import { durability } from './figures/durability.ts';
 import { failover } from './figures/failover.ts';
 import { latency } from './figures/latency.ts';
 import { noisyNeighbour } from './figures/noisy-neighbour.ts';
@@ -30,6 +31,7 @@ const measurements: readonly Measurement[] = [
   rebuild,
   dispatchDecisions,
   failover,
+  ...durability,
 ];
 
 const { values: args } = parseArgs({
@@ -97,7 +99,7 @@ function selected(): readonly Measurement[] {
   const isWanted = (name: string, word: string): boolean => name === word || name.startsWith(`${word}_`);
   const unknown = wanted.filter((word) => !measurements.some(({ name }) => isWanted(name, word)));
   if (unknown.length > 0) throw new Error(`no measurement is called ${unknown.join(', ')}; see --help`);
-  if (wanted.length === 0) return measurements;
+  if (wanted.length === 0) return measurements.filter(({ onRequest }) => onRequest === undefined);
   return measurements.filter(({ name }) => wanted.some((word) => isWanted(name, word)));
 }
 
@@ -121,6 +123,7 @@ async function measure(
   const stand = await stands.open({
     layout: measurement.layout ?? parseLayout(settings.layout),
     ...(measurement.tenants === undefined ? {} : { tenants: measurement.tenants }),
+    durability: measurement.durability ?? settings,
     nodeArgs,
     settings: Object.fromEntries(
       args.set.map((pair) => [pair.split('=')[0] ?? '', pair.slice(pair.indexOf('=') + 1)]),
@@ -128,7 +131,8 @@ async function measure(
   });
   const loads = openLoads(stand, settings, nodeArgs);
   const machine = describeMachine(stands.natsVersion);
-  const { layout, workers, concurrency, replicas, sync } = settings;
+  const { layout, workers, concurrency } = settings;
+  const { replicas, sync } = measurement.durability ?? settings;
   const bench: Bench = {
     settings,
     stand,
@@ -182,7 +186,7 @@ async function main(): Promise<void> {
   const chosen = selected();
   await buildLoad();
   if (args.profile.length > 0) await mkdir(profileFolder, { recursive: true });
-  const stands = await prepareStands(log, settings);
+  const stands = await prepareStands(log);
   const figures: Figure[] = [];
   try {
     for (const measurement of chosen) {

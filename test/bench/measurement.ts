@@ -2,7 +2,7 @@ import type { Parameter } from './figure.ts';
 import type { Target } from './load/messages.ts';
 import { type LoadWorker, type Producer, startLoadWorker, startProducer } from './load-process.ts';
 import type { Parts } from './meter.ts';
-import { BENCH_TENANT, BENCH_TYPE, type Layout, type Stand } from './stand.ts';
+import { BENCH_TENANT, BENCH_TYPE, type Durability, type Layout, type Stand } from './stand.ts';
 
 export interface BenchSettings {
   /** Length of a timed window. */
@@ -42,6 +42,10 @@ export interface Measurement {
   readonly layout?: Layout;
   /** To make before the product starts; BENCH_TENANT alone when absent. */
   readonly tenants?: readonly string[];
+  /** When it is not what was asked for. */
+  readonly durability?: Durability;
+  /** Only measured when it is named. */
+  readonly onRequest?: true;
   run(bench: Bench): Promise<void>;
 }
 

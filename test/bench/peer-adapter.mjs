@@ -33,7 +33,7 @@ async function startServer() {
   mkdirSync(process.env.BENCH_TMP ?? '/tmp/bench', { recursive: true });
   const { tsImport } = await import('tsx/esm/api');
   const { prepareStands, parseLayout } = await tsImport('./stand.ts', import.meta.url);
-  const stands = await prepareStands((line) => console.error(`taskledger: ${line}`), { replicas: 1 });
+  const stands = await prepareStands((line) => console.error(`taskledger: ${line}`));
   let stand;
   return {
     version: `nats-server ${stands.natsVersion}, postgres ${stands.postgresVersion}`,
@@ -47,6 +47,7 @@ async function startServer() {
       stand = await stands.open({
         layout: parseLayout(config.layout),
         tenants: TENANTS,
+        durability: { replicas: 1 },
         settings: config.settings ?? {},
       });
     },

@@ -30,6 +30,7 @@ export interface StandOptions {
   readonly tenants?: readonly string[];
   /** Settings of the product that differ from the defaults, as environment variables. */
   readonly settings?: Readonly<Record<string, string>>;
+  readonly durability: Durability;
 }
 
 /** The product running on empty servers of its own. */
@@ -80,7 +81,7 @@ export interface Durability {
 }
 
 /** Postgres is started once; every stand has a database of its own in it, and nats-servers with an empty store. */
-export async function prepareStands(log: (line: string) => void, durability: Durability): Promise<Stands> {
+export async function prepareStands(log: (line: string) => void): Promise<Stands> {
   const dir = await mkdtemp(join(tmpdir(), 'taskledger-bench-'));
   // As root, Postgres runs as another user, who must be able to enter.
   await chmod(dir, 0o755);
@@ -97,10 +98,10 @@ export async function prepareStands(log: (line: string) => void, durability: Dur
     async open(options) {
       stands += 1;
       const standDir = join(dir, `stand-${stands}`);
-      const brokers = await startBrokers(nats.bin, join(standDir, 'nats'), durability);
+      const brokers = await startBrokers(nats.bin, join(standDir, 'nats'), options.durability);
       try {
         const database = await createDatabase(postgres.url, `bench_${stands}`);
-        const replicated = { TASKLEDGER_REPLICAS: String(durability.replicas), ...options.settings };
+        const replicated = { TASKLEDGER_REPLICAS: String(options.durability.replicas), ...options.settings };
         return await openStand(
           { ...options, settings: replicated },
           { brokers, postgres, ...database, dir: standDir },
