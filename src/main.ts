@@ -17,7 +17,7 @@ import { createHttpServer } from './http/server.ts';
 import { createBacklog } from './intake/backlog.ts';
 import { createGateway } from './intake/gateway.ts';
 import { createIntake } from './intake/intake.ts';
-import { openRates } from './intake/rates/open.ts';
+import { openSharedIntake } from './intake/shared.ts';
 import { createUnserved } from './intake/unserved.ts';
 import { type OpenedLog, openLog } from './log/open.ts';
 import { createLogReader } from './log/reader.ts';
@@ -190,8 +190,8 @@ async function apiRole({ config, nc, names, log, clock, logger, flow, told }: Pa
   const unserved = createUnserved({ nc, names, clock: monotonicClock });
   metrics.watchUnserved(() => unserved.all());
   const { tenants, types } = registry;
-  const rates = openRates({ nc, names, clock, logger, tenants, types });
-  const intake = { log, types, config, clock, backlog, rates };
+  const { rates, windows } = openSharedIntake({ nc, names, clock, logger, tenants, types });
+  const intake = { log, types, config, clock, backlog, rates, windows };
   const gateway = createGateway({
     nc,
     names,

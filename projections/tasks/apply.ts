@@ -145,10 +145,12 @@ function fold(change: TaskChange, { event, seq, storedAt }: Recorded): void {
     case 'CARRIED':
       foldCarried(change, event);
       break;
+    case 'RESCHEDULED':
+      if (event.data.payload !== undefined) change.payload = jsonText(event.data.payload);
+      break;
     case 'RETRY_CLAIMED':
     case 'CANCELLED':
     case 'DISCARDED':
-    case 'RESCHEDULED':
       break;
     default:
       event satisfies never;

@@ -77,9 +77,7 @@ const MERGE = {
         excluded.cancel_requested
         or (excluded.submitted_seq < 0 and excluded.round = t.round and t.cancel_requested),
       payload =
-        case when excluded.submitted_seq > 0 then excluded.payload
-        when excluded.round > t.round then coalesce(excluded.payload, t.payload)
-        else coalesce(t.payload, excluded.payload) end
+        case when excluded.submitted_seq > 0 then excluded.payload else coalesce(excluded.payload, t.payload) end
     where t.seq < excluded.seq`,
 };
 

@@ -13,6 +13,20 @@ describe('a task that is rescheduled', () => {
     expect(named(decisions())).toEqual(['queue 3', 'queue 2', 'queue 1']);
   });
 
+  it('is queued with the payload of its last debounced submission, at the time that one asked for', () => {
+    const { log, core, given, decisions } = coreWorld();
+    const debounce = { key: 'k', until: NOW + 60_000, at: NOW };
+    given(
+      () => log.ingest(1, { payload: 'first', runAt: NOW + 5_000, debounce }),
+      () => log.debounce(taskIdOf(1), { payload: 'second', submittedAt: NOW + 4_000, windowMs: 5_000 }),
+    );
+    core.advance(NOW + 8_999);
+    expect(named(decisions())).not.toContain('queue 1');
+    core.advance(NOW + 9_000);
+    const [queued] = decisions();
+    expect(queued).toMatchObject({ kind: 'queue', task: { payload: '"second"', payloadSeq: 2 } });
+  });
+
   it('is counted once, however often it changes class', () => {
     const { log, given, run, line } = coreWorld({ phase: 'following' });
     given(

@@ -14,7 +14,7 @@ import { readId } from './id-bits.ts';
 import { Lateness } from './lateness.ts';
 import type { Ledger, TokenState } from './ledger.ts';
 import { flowOf, statsOf, waitingByLine, waitingByType } from './line-figures.ts';
-import { LiveTask, Mode } from './live-task.ts';
+import { LiveTask, Mode, PayloadSize } from './live-task.ts';
 import { PayloadCache } from './payload-cache.ts';
 import { mayAge, Placement } from './placement.ts';
 import type { RestoredBlock } from './snapshot/format.ts';
@@ -396,6 +396,12 @@ export class DispatchCore {
   /** The priority was taken from the envelope. A due time that has gone stays gone, whoever set it. */
   #rescheduled(task: LiveTask, event: EventOf<'RESCHEDULED'>, storedAt: number): void {
     if (event.from !== null) task.status = event.from;
+    if (event.data.payload !== undefined) {
+      this.#payloads.drop(task);
+      task.payloadSeq = task.seq;
+      task.payloadSize = PayloadSize.unknown;
+      if (this.#phase !== 'replaying') this.#payloads.keep(task, event.data.payload);
+    }
     task.dueAt = 0;
     this.#delayUntil(task, event.data.dueAt ?? 0, storedAt);
   }

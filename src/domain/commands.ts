@@ -51,6 +51,8 @@ const ingest = z.strictObject({
   schedule: ScheduledSchema.optional(),
   orderingKey: TaskKeySchema.optional(),
   concurrencyKey: TaskKeySchema.optional(),
+  debounce: z.strictObject({ key: TaskKeySchema, until: instant, at: instant }).optional(),
+  throttle: z.strictObject({ key: TaskKeySchema, windowMs: z.int().min(1) }).optional(),
 });
 const reject = z.strictObject({
   ...meta,
@@ -126,6 +128,19 @@ const reschedule = z.strictObject({
   priority: PrioritySchema.optional(),
   runAt: instant.nullable().optional(),
 });
+/**
+ * The debounce key of a waiting task was submitted again, at `submittedAt` by the servers' clock: the task gets the new
+ * payload and waits `windowMs` from then. `once`: the submission may come a second time, after others of its key.
+ */
+const debounce = z.strictObject({
+  ...meta,
+  kind: z.literal('debounce'),
+  payload: JsonSchema,
+  priority: PrioritySchema,
+  submittedAt: instant,
+  windowMs: z.int().min(1),
+  once: z.boolean(),
+});
 const carry = z.strictObject({ ...meta, kind: z.literal('carry') });
 
 export const CommandSchema = z.discriminatedUnion('kind', [
@@ -144,6 +159,7 @@ export const CommandSchema = z.discriminatedUnion('kind', [
   replay,
   discard,
   reschedule,
+  debounce,
   carry,
 ]);
 

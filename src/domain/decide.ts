@@ -72,6 +72,8 @@ export function decide(state: TaskState | undefined, command: Command): Result<T
       return discard(state, command);
     case 'reschedule':
       return reschedule(state, command);
+    case 'debounce':
+      return debounce(state, command);
     case 'carry':
       return carry(state, command);
     default:
@@ -81,9 +83,9 @@ export function decide(state: TaskState | undefined, command: Command): Result<T
 
 function ingested(command: CommandOf<'ingest'>): EventOf<'INGESTED'> {
   const { payload, fingerprint, idempotencyKey, policy, runAt, deadlineAt, schedule } = command;
-  const { orderingKey, concurrencyKey } = command;
+  const { orderingKey, concurrencyKey, debounce, throttle } = command;
   const version = command.version === FIRST_VERSION ? undefined : command.version;
-  const keys = { orderingKey, concurrencyKey };
+  const keys = { orderingKey, concurrencyKey, debounce, throttle };
   return {
     ...first(command, command.priority),
     kind: 'INGESTED',
@@ -107,13 +109,17 @@ function queue(state: TaskState, command: CommandOf<'queue'>): Result<TaskEvent>
   if (state.next !== undefined && 'final' in state.next && !pardoned)
     return err('retries_exhausted', { taskId: state.id });
   const inline = command.inlinePayload && state.payload !== undefined;
+  const facts = state.facts.debounce === undefined ? state.facts : handedOut(state.facts);
   return ok(
     next(state, command, 'QUEUED', {
-      facts: pardoned ? withoutLastAttempt(state.facts) : state.facts,
+      facts: pardoned ? withoutLastAttempt(facts) : facts,
       ...(inline ? { payload: state.payload } : optional({ payloadSeq: state.payloadSeq })),
     }),
   );
 }
+
+/** What is handed out can be pushed no more. */
+const handedOut = ({ debounce: _debounce, ...facts }: Facts): Facts => facts;
 
 /** The lost attempt counts as one of the rounds before, so that the task keeps as many as it had. */
 const withoutLastAttempt = (facts: Facts): Facts => ({
@@ -212,8 +218,37 @@ function reschedule(state: TaskState, command: CommandOf<'reschedule'>): Result<
   const { runAt, priority = state.priority } = command;
   const dueAt = runAt === undefined ? (state.dueAt ?? null) : runAt;
   const fromPriority = priority === state.priority ? undefined : state.priority;
+  const debouncedAt = state.facts.debounce?.at;
   return ok(
-    next(state, command, 'RESCHEDULED', { dueAt, ...optional({ runAt, fromPriority }) }, { priority }),
+    next(
+      state,
+      command,
+      'RESCHEDULED',
+      { dueAt, ...optional({ runAt, fromPriority, debouncedAt }) },
+      { priority },
+    ),
+  );
+}
+
+/** The last submission of the key wins, as long as nobody has been handed the task. */
+function debounce(state: TaskState, command: CommandOf<'debounce'>): Result<TaskEvent> {
+  const { id, status, facts } = state;
+  if (TERMINAL.has(status)) return err('task_terminal', { taskId: id, status });
+  if (status !== 'INGESTED') return err('task_handed_out', { taskId: id, status });
+  if (facts.debounce === undefined) return illegal(state, command);
+  const { submittedAt, windowMs, payload, priority } = command;
+  if (command.once && submittedAt < facts.debounce.at) return err('debounce_superseded', { taskId: id });
+  const debouncedAt = Math.max(submittedAt, facts.debounce.at);
+  const dueAt = Math.min(debouncedAt + windowMs, facts.debounce.until);
+  const fromPriority = priority === state.priority ? undefined : state.priority;
+  return ok(
+    next(
+      state,
+      command,
+      'RESCHEDULED',
+      { dueAt, payload, debouncedAt, ...optional({ fromPriority }) },
+      { priority },
+    ),
   );
 }
 

@@ -5,6 +5,7 @@ import {
   claim,
   complete,
   deadLetter,
+  debounce,
   discard,
   fail,
   given,
@@ -34,6 +35,7 @@ const running = [queue(), claim(), start()];
 const lives = {
   none: [],
   ingested: [ingest()],
+  'ingested, debounced': [ingest({ debounce: { key: 'k', until: NOW + 5_000, at: NOW } })],
   rejected: [reject()],
   queued: [ingest(), queue()],
   claimed: [ingest(), queue(), claim()],
@@ -69,6 +71,7 @@ const commands: { [K in Command['kind']]: Command & { kind: K } } = {
   replay: replay(),
   discard: discard(),
   reschedule: reschedule(),
+  debounce: debounce(),
   carry: carry(),
 };
 type Outcomes = Record<Command['kind'], EventKind | ErrorCode>;
@@ -89,6 +92,7 @@ const missing: Outcomes = {
   replay: 'task_missing',
   discard: 'task_missing',
   reschedule: 'task_missing',
+  debounce: 'task_missing',
   carry: 'task_missing',
 };
 const settled: Outcomes = {
@@ -107,6 +111,7 @@ const settled: Outcomes = {
   replay: 'transition_illegal',
   discard: 'transition_illegal',
   reschedule: 'task_terminal',
+  debounce: 'task_terminal',
   carry: 'task_terminal',
 };
 const waiting: Outcomes = {
@@ -116,6 +121,7 @@ const waiting: Outcomes = {
   request_cancel: 'CANCELLED',
   cancel: 'cancel_not_requested',
   reschedule: 'RESCHEDULED',
+  debounce: 'task_handed_out',
   carry: 'CARRIED',
 };
 const exhausted: Outcomes = {
@@ -133,6 +139,7 @@ const claimed: Outcomes = {
   request_cancel: 'CANCEL_REQUESTED',
   cancel: 'cancel_not_requested',
   reschedule: 'task_handed_out',
+  debounce: 'task_handed_out',
   carry: 'CARRIED',
 };
 const processing: Outcomes = {
@@ -146,7 +153,8 @@ const cancelling = { request_cancel: 'cancel_pending', cancel: 'CANCELLED' } as 
 /** Every situation with every command. */
 const expected: Record<Situation, Outcomes> = {
   none: missing,
-  ingested: waiting,
+  ingested: { ...waiting, debounce: 'transition_illegal' },
+  'ingested, debounced': { ...waiting, debounce: 'RESCHEDULED' },
   rejected: settled,
   queued: {
     ...waiting,
@@ -440,5 +448,43 @@ describe('what an event says', () => {
     expect(when({ ...claim('w9'), trace, at: NOW + 3 })).toMatchObject({
       value: { id: claim().eventId, actor: worker('w9'), trace, at: NOW + 3, from: 'QUEUED' },
     });
+  });
+});
+
+describe('a debounced task', () => {
+  const born = ingest({ runAt: NOW + 1_000, debounce: { key: 'k', until: NOW + 2_500, at: NOW } });
+  const pushed = (submittedAt: number, payload: number) =>
+    debounce({ submittedAt, payload, windowMs: 1_000 });
+
+  test('has the payload of the last submission, and waits its window from then', () => {
+    expect(given(born, pushed(NOW + 400, 1), pushed(NOW + 900, 2)).state).toMatchObject({
+      status: 'INGESTED',
+      payload: 2,
+      payloadSeq: 30,
+      dueAt: NOW + 1_900,
+      facts: { debounce: { until: NOW + 2_500, at: NOW + 900 } },
+    });
+  });
+
+  test('is never pushed beyond the longest wait, and still takes payloads then', () => {
+    const { state } = given(born, pushed(NOW + 2_000, 1), pushed(NOW + 9_000, 2));
+    expect(state).toMatchObject({ payload: 2, dueAt: NOW + 2_500 });
+  });
+
+  test('is handed out with the last payload, and without what only waiting needed', () => {
+    const { state } = given(born, pushed(NOW + 400, 1), queue());
+    expect(state).toMatchObject({ status: 'QUEUED', payload: 1 });
+    expect(state?.facts.debounce).toBeUndefined();
+  });
+
+  test('ignores a submission that comes a second time, after a later one', () => {
+    const late = debounce({ submittedAt: NOW + 300, once: true });
+    expect(outcome(given(born, pushed(NOW + 400, 1)).when(late))).toBe('debounce_superseded');
+    expect(outcome(given(born, pushed(NOW + 200, 1)).when(late))).toBe('RESCHEDULED');
+  });
+
+  test('takes a submission by a clock that is a little behind as the last one', () => {
+    const { state } = given(born, pushed(NOW + 400, 1), pushed(NOW + 398, 2));
+    expect(state).toMatchObject({ payload: 2, dueAt: NOW + 1_400 });
   });
 });

@@ -224,6 +224,12 @@ export const catalogue = {
     'Task {taskId} is {status}: it was already handed to the workers, so its place in line cannot change',
     'Let it run, or cancel it and submit it again.',
   ),
+  debounce_superseded: entry(
+    409,
+    false,
+    'A later submission of its debounce key has taken the place of this one in task {taskId}',
+    'Nothing is left to do: the last submission of a key wins.',
+  ),
   task_discarded: entry(
     409,
     false,

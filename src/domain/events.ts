@@ -65,6 +65,14 @@ export const VersionSchema = z.int().min(1).max(9_999);
 export const TaskKeySchema = z.string().min(1).max(200);
 const keys = { orderingKey: TaskKeySchema.optional(), concurrencyKey: TaskKeySchema.optional() };
 
+/** How long further submissions of its key may go on pushing a debounced task. */
+const DebounceSchema = z.strictObject({
+  /** Its due time is not pushed beyond this instant. */
+  until: instant,
+  /** When the submission was made whose payload it has, by the servers' clock. */
+  at: instant,
+});
+
 /** What the next step needs to know of a task, so that a worker can decide from the QUEUED event alone. */
 export const FactsSchema = z.strictObject({
   submittedAt: instant,
@@ -79,6 +87,8 @@ export const FactsSchema = z.strictObject({
   /** What a worker must know to run it; absent for version 1. */
   version: VersionSchema.optional(),
   ...keys,
+  /** Of a debounced task, while it has not been handed out. */
+  debounce: DebounceSchema.optional(),
   /** Sequence of the event that began the round: the place among the tasks of the ordering key. With an ordering key only. */
   orderSeq: z.int().min(1).optional(),
 });
@@ -123,6 +133,9 @@ const data = {
     /** Absent for version 1. */
     version: VersionSchema.optional(),
     schedule: ScheduledSchema.optional(),
+    debounce: z.strictObject({ key: TaskKeySchema, ...DebounceSchema.shape }).optional(),
+    /** It stands for all submissions of the key in its window of time. */
+    throttle: z.strictObject({ key: TaskKeySchema, windowMs: z.int().min(1) }).optional(),
   }),
   REJECTED: z.strictObject({
     reasons: z
@@ -170,7 +183,7 @@ const data = {
   CANCEL_REQUESTED: z.strictObject({ reason: z.string().optional() }),
   CANCELLED: z.strictObject({ reason: z.string().optional() }),
   CARRIED: z.strictObject({ state: CarriedStateSchema }),
-  /** A waiting task gets another place in line. The priority that it has from now on is in the envelope. */
+  /** A waiting task gets another place in line, and another payload when its debounce key was submitted again. The priority that it has from now on is in the envelope. */
   RESCHEDULED: z.strictObject({
     /** The priority before, when it changes. */
     fromPriority: PrioritySchema.optional(),
@@ -178,6 +191,9 @@ const data = {
     runAt: instant.nullable().optional(),
     /** Not to be queued before this instant from now on; null: no longer waiting for one. */
     dueAt: instant.nullable(),
+    payload: JsonSchema.optional(),
+    /** Of a debounced task: when the submission was made whose payload it has now. */
+    debouncedAt: instant.optional(),
   }),
 };
 

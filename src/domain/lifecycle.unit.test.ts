@@ -48,6 +48,7 @@ const kinds = [
   'replay',
   'discard',
   'reschedule',
+  'debounce',
   'carry',
 ] as const satisfies readonly Command['kind'][];
 
@@ -72,6 +73,7 @@ const submissions = fc.record({
   payload: fc.constantFrom(null, 0, { clip: 1 }, 'text'),
   deadlineAt: fc.option(fc.integer({ min: life.NOW + 1_500, max: life.NOW + 3_000 }), { nil: undefined }),
   runAt: fc.option(fc.constant(life.NOW + 500), { nil: undefined }),
+  debounced: fc.boolean(),
 });
 type Submission = typeof submissions extends fc.Arbitrary<infer T> ? T : never;
 
@@ -87,6 +89,7 @@ function sensible(state: TaskState | undefined, roll: number): Command['kind'] {
   if (TERMINAL.has(state.status)) return roll < 0.95 ? 'replay' : 'discard';
   if (state.cancelRequested) return 'cancel';
   if (state.next !== undefined && 'final' in state.next) return roll > 0.1 ? 'dead_letter' : 'queue';
+  if (state.facts.debounce !== undefined && roll < 0.4) return 'debounce';
   return roll < 0.85 ? 'queue' : 'reschedule';
 }
 
@@ -95,10 +98,18 @@ function commandOf(move: Move, seen: TaskState | undefined, submission: Submissi
   const attempt = Math.max(1, (seen?.attempt ?? 1) + move.attemptError);
   // A sensible worker acts on what it holds; any other move is made by whoever comes along.
   const by = move.kind === 'sensible' ? (seen?.holder ?? move.worker) : move.worker;
-  const { maxRetries, maxLost, payload, deadlineAt, runAt } = submission;
+  const { maxRetries, maxLost, payload, deadlineAt, runAt, debounced } = submission;
+  const debounce = debounced ? { key: 'k', until: life.NOW + 2_000, at: life.NOW } : undefined;
   const commands: { [K in Command['kind']]: () => Command } = {
     ingest: () =>
-      life.ingest({ payload, policy: { maxRetries, maxLost }, deadlineAt, runAt, fingerprint: 'f' }),
+      life.ingest({
+        payload,
+        policy: { maxRetries, maxLost },
+        deadlineAt,
+        runAt,
+        fingerprint: 'f',
+        debounce,
+      }),
     reject: life.reject,
     queue: () => life.queue({ inlinePayload: move.roll < 0.5, pardon: move.roll < 0.1 }),
     requeue: life.requeue,
@@ -114,6 +125,13 @@ function commandOf(move: Move, seen: TaskState | undefined, submission: Submissi
     discard: life.discard,
     reschedule: () =>
       life.reschedule(move.roll < 0.5 ? { runAt: null } : { priority: 3, runAt: life.NOW + 700 }),
+    debounce: () =>
+      life.debounce({
+        payload: { pushed: move.clock },
+        priority: move.roll < 0.2 ? 3 : 2,
+        submittedAt: life.NOW + move.clock,
+        once: move.roll < 0.3,
+      }),
     carry: life.carry,
   };
   return { ...commands[kind](), at: life.NOW + move.clock };
@@ -375,6 +393,26 @@ describe('whatever several actors do in whatever order', () => {
             ? { ...holder.data.carried, ...holder.data }
             : holder?.data;
       expect(held).toMatchObject({ payload: state.payload });
+    });
+  });
+
+  test('a debounced task is handed out with the payload of the last submission of its key, due within its longest wait', () => {
+    forEveryLife(({ log }, { debounced }) => {
+      let last: unknown;
+      for (const { event } of log) {
+        if (event.kind === 'INGESTED') last = event.data.payload;
+        if (event.kind === 'RESCHEDULED' && event.data.payload !== undefined) {
+          expect(debounced).toBe(true);
+          expect(event.from).toBe('INGESTED');
+          expect(event.data.dueAt).toBeLessThanOrEqual(life.NOW + 2_000);
+          last = event.data.payload;
+        }
+        if (event.kind === 'REPLAYED') last = event.data.payload ?? last;
+        if (event.kind === 'QUEUED') {
+          expect(event.data.facts.debounce).toBeUndefined();
+          if (event.data.payload !== undefined) expect(event.data.payload).toEqual(last);
+        }
+      }
     });
   });
 

@@ -25,6 +25,7 @@ import { type Policy, resolvePolicy } from './policy.ts';
  *   INGESTED, QUEUED, FAILED, RETRY_CLAIMED, REPLAYED -> DEAD_LETTER   past the deadline
  *   waiting -> CANCELLED;  CLAIMED, PROCESSING -> (cancel requested) -> CANCELLED
  *   waiting but QUEUED -> (rescheduled)                         another priority or due time, the same status
+ *   INGESTED, debounced -> (rescheduled)                        another payload as well
  *   DEAD_LETTER, CANCELLED -> REPLAYED                          a new round; never once it is discarded
  */
 export interface TaskState {
@@ -136,8 +137,7 @@ export function evolve(state: TaskState | undefined, recorded: Recorded): TaskSt
       moved.discarded = true;
       return moved;
     case 'RESCHEDULED':
-      moved.dueAt = event.data.dueAt ?? undefined;
-      return moved;
+      return rescheduled(moved, event, seq);
     case 'INGESTED':
     case 'REJECTED':
       throw new IllegalHistory(`${event.kind} is not the first event of ${event.taskId}`);
@@ -207,7 +207,7 @@ function begin(recorded: Recorded): TaskState {
   switch (event.kind) {
     case 'INGESTED': {
       const { payload, fingerprint, policy, runAt, deadlineAt, version } = event.data;
-      const { orderingKey, concurrencyKey } = event.data;
+      const { orderingKey, concurrencyKey, debounce } = event.data;
       const facts: Facts = {
         submittedAt: event.at,
         attemptsBefore: 0,
@@ -217,6 +217,7 @@ function begin(recorded: Recorded): TaskState {
         ...(version === undefined ? {} : { version }),
         ...(orderingKey === undefined ? {} : { orderingKey, orderSeq: seq }),
         ...(concurrencyKey === undefined ? {} : { concurrencyKey }),
+        ...(debounce === undefined ? {} : { debounce: { until: debounce.until, at: debounce.at } }),
       };
       const ingested = draftOf(recorded, 'INGESTED', facts);
       ingested.fingerprint = fingerprint;
@@ -271,6 +272,7 @@ export function payloadIn(event: TaskEvent): Json | undefined {
   switch (event.kind) {
     case 'INGESTED':
     case 'QUEUED':
+    case 'RESCHEDULED':
       return event.data.payload;
     case 'REPLAYED':
       return event.data.payload === undefined ? event.data.carried?.payload : event.data.payload;
@@ -284,7 +286,6 @@ export function payloadIn(event: TaskEvent): Json | undefined {
     case 'RETRY_CLAIMED':
     case 'DEAD_LETTER':
     case 'DISCARDED':
-    case 'RESCHEDULED':
     case 'CANCEL_REQUESTED':
     case 'CANCELLED':
       return undefined;
@@ -301,8 +302,21 @@ function takePayload(draft: Draft, { data }: EventOf<'QUEUED'>, seq: number): vo
   } else if (data.payloadSeq !== undefined) draft.payloadSeq = data.payloadSeq;
 }
 
+function rescheduled(moved: Draft, { data }: EventOf<'RESCHEDULED'>, seq: number): TaskState {
+  moved.dueAt = data.dueAt ?? undefined;
+  if (data.payload !== undefined) {
+    moved.payload = data.payload;
+    moved.payloadSeq = seq;
+  }
+  const { debounce } = moved.facts;
+  if (debounce !== undefined && data.debouncedAt !== undefined)
+    moved.facts = { ...moved.facts, debounce: { ...debounce, at: data.debouncedAt } };
+  return moved;
+}
+
 function replayed(moved: TaskState, { event, seq }: Recorded<EventOf<'REPLAYED'>>): TaskState {
-  const { policy: _policy, deadlineAt: _deadlineAt, pardoned: _pardoned, ...kept } = moved.facts;
+  const { policy: _policy, deadlineAt: _deadlineAt, pardoned: _pardoned, ...others } = moved.facts;
+  const { debounce: _debounce, ...kept } = others;
   const policy = event.data.policy ?? moved.facts.policy;
   const payload = payloadIn(event);
   return {

@@ -34,6 +34,10 @@ export const SubmittedSchema = z.object({
   status: StatusSchema,
   seq: z.int().describe('Sequence of the INGESTED event; pass it as ?wait= to read your write'),
   replayed: z.boolean(),
+  deduplicated: z
+    .enum(['throttle', 'debounce'])
+    .optional()
+    .describe('It made no task of its own: that of its throttle or debounce key stands for it'),
 });
 
 export const BatchResultSchema = z.object({

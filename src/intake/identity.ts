@@ -9,9 +9,9 @@ const ROOT = '7b1c2f0e-5d0a-5c3b-9c57-0d1f6b8a4e21';
 
 const namespaces = new LRUCache<string, string>({ max: 10_000 });
 
-/** `keys` and `submissions` are apart, so that no key can be made to name the task of a submission without one. */
-function namespaceOf(tenant: string, of: 'keys' | 'submissions'): string {
-  const name = of === 'keys' ? tenant : `${tenant} submissions`;
+/** Apart, so that no key can be made to name the task of a submission without one. */
+function namespaceOf(tenant: string, of: 'keys' | 'submissions' | 'windows' | 'chains'): string {
+  const name = of === 'keys' ? tenant : `${tenant} ${of}`;
   const known = namespaces.get(name);
   if (known !== undefined) return known;
   const derived = uuidV5(name, ROOT);
@@ -34,6 +34,13 @@ export function taskIdOfKey(tenant: string, key: string): string {
  */
 export const taskIdOfSubmission = (tenant: string, seq: number, storedAtNanos: bigint): string =>
   uuidV5(`submission ${seq} ${storedAtNanos}`, namespaceOf(tenant, 'submissions'));
+
+/** The one task of a throttle key's window. */
+export const taskIdOfWindow = (tenant: string, window: string): string =>
+  uuidV5(window, namespaceOf(tenant, 'windows'));
+
+/** The task that follows another (or the beginning, a random id) on the chain of a debounce key. */
+export const taskIdAfter = (tenant: string, id: string): string => uuidV5(id, namespaceOf(tenant, 'chains'));
 
 /**
  * A new task id: a UUIDv7, so that neighbours in time are neighbours in an index. Made from Node's pooled random UUIDs,

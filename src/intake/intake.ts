@@ -1,37 +1,20 @@
 import { randomUUID } from 'node:crypto';
-import type { Command } from '../domain/commands.ts';
-import { TaskledgerError } from '../domain/errors.ts';
+import type { Command, CommandOf } from '../domain/commands.ts';
 import type { Actor, EventOf, Recorded, Scheduled } from '../domain/events.ts';
 import type { EventLog } from '../log/event-log.ts';
 import { execute } from '../log/handle.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../platform/config.ts';
+import type { Cells } from '../registry/cells.ts';
 import type { TypeSettings } from '../registry/type-settings.ts';
 import type { Backlog } from './backlog.ts';
+import { Debouncer, type Place } from './debounce.ts';
 import { fingerprintOf } from './identity.ts';
-import { type Issue, issue, type Reason, reasonOf } from './issue.ts';
+import { type Issue, issue, type Reason } from './issue.ts';
+import { accepted, outcomeOf, refused, refusedBy, type SubmitOutcome } from './outcome.ts';
 import type { OverRate, SubmissionRates } from './rates/submission-rates.ts';
 import { parseSubmission, type Submission } from './submission.ts';
-
-/**
- * What became of a submission. `replayed`: the task existed already with the same type and payload; id, status and seq
- * are those of its first event. On failure nothing was written, except when the code is `log_unavailable`: then the
- * write may have happened, and the same key tells.
- */
-export type SubmitOutcome =
-  | {
-      readonly ok: true;
-      readonly id: string;
-      readonly status: 'INGESTED';
-      readonly seq: number;
-      readonly replayed: boolean;
-    }
-  | {
-      readonly ok: false;
-      readonly error: TaskledgerError;
-      /** Everything that is wrong; `error` is the first of them. */
-      readonly reasons: readonly Reason[];
-    };
+import { submitThrottled } from './throttle.ts';
 
 export interface IntakeContext {
   readonly actor: Actor;
@@ -43,6 +26,8 @@ export interface IntakeContext {
   readonly fallbackId?: string;
   /** Accepts although the type is full or the tenant over its rate: for what has been stored already. */
   readonly ignoreBacklog?: boolean;
+  /** When it was stored, by the servers' clock: of a submission that may come a second time. */
+  readonly sentAt?: number;
   /** The schedule that the task comes from. */
   readonly schedule?: Scheduled;
 }
@@ -68,11 +53,13 @@ export interface Rejection {
 export interface IntakeOptions {
   readonly log: EventLog;
   readonly types: { get(type: string): TypeSettings | undefined };
-  readonly config: Pick<Config, 'maxPayloadBytes' | 'maxPayloadDepth'>;
+  readonly config: Pick<Config, 'maxPayloadBytes' | 'maxPayloadDepth' | 'hotWindowHours'>;
   readonly clock: Clock;
   readonly backlog: Pick<Backlog, 'full'> & Partial<Pick<Backlog, 'fullTenant'>>;
   /** No bounds when absent. */
   readonly rates?: Pick<SubmissionRates, 'take'>;
+  /** What throttle and debounce go by: the servers' time, and where the chains of debounce keys have come to. */
+  readonly windows: { readonly clock: Clock; readonly places: Cells<Place> };
   /** Answers `log_unavailable` when the log has not confirmed within this time; no bound but the log's own when absent. */
   readonly confirmWithinMs?: number;
   /** Told of every outcome: `accepted`, `replayed` or the error's code, and how long it took. */
@@ -82,7 +69,9 @@ export interface IntakeOptions {
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
 export function createIntake(options: IntakeOptions): Intake {
-  const { log, types, config, clock, backlog, rates, observe, confirmWithinMs } = options;
+  const { log, types, config, clock, backlog, rates, windows, observe, confirmWithinMs } = options;
+  const debouncer = new Debouncer({ log, places: windows.places });
+  const longestWindowMs = config.hotWindowHours * 3_600_000;
   const limits = { maxBytes: config.maxPayloadBytes, maxDepth: config.maxPayloadDepth };
   const settingsOf = (type: string) => types.get(type);
 
@@ -91,6 +80,7 @@ export function createIntake(options: IntakeOptions): Intake {
       tenant,
       key: context.idempotencyKey,
       limits,
+      longestWindowMs,
       now: clock.now(),
       settingsOf,
       ...(context.fallbackId === undefined ? {} : { fallbackId: context.fallbackId }),
@@ -99,8 +89,18 @@ export function createIntake(options: IntakeOptions): Intake {
     const { submission } = parsed;
     const throttled = context.ignoreBacklog === true ? undefined : await throttle(tenant, submission.type);
     if (throttled !== undefined) return refused([throttled]);
-    const stored = store(log, submission, ingest(submission, clock.now(), context));
+    const stored = save(submission, context);
     return confirmWithinMs === undefined ? stored : within(confirmWithinMs, stored);
+  }
+
+  function save(submission: Submission, context: IntakeContext): Promise<SubmitOutcome> {
+    const { window } = submission;
+    const command = ingest(submission, clock.now(), context);
+    if (window === undefined) return store(log, submission, command);
+    const now = context.sentAt ?? windows.clock.now();
+    return window.kind === 'throttle'
+      ? submitThrottled(log, command, { ...window, now })
+      : debouncer.submit({ command, window, submittedAt: now, once: context.sentAt !== undefined });
   }
 
   /** The rates last: a token is not spent on what is refused anyhow. */
@@ -117,10 +117,7 @@ export function createIntake(options: IntakeOptions): Intake {
     if (observe === undefined) return submit(tenant, input, context);
     const startedAt = performance.now();
     const outcome = await submit(tenant, input, context);
-    observe(
-      outcome.ok ? (outcome.replayed ? 'replayed' : 'accepted') : outcome.error.code,
-      performance.now() - startedAt,
-    );
+    observe(outcome.ok ? becameOf(outcome) : outcome.error.code, performance.now() - startedAt);
     return outcome;
   }
 
@@ -132,28 +129,33 @@ export function createIntake(options: IntakeOptions): Intake {
   };
 }
 
-const ingest = (submission: Submission, at: number, { actor, trace, schedule }: IntakeContext): Command => ({
-  kind: 'ingest',
-  eventId: randomUUID(),
-  at,
-  actor,
-  trace: validTrace(trace),
-  ...submission,
-  schedule,
-});
+/** In one word, for the metrics. */
+export const becameOf = ({ replayed, deduplicated }: SubmitOutcome & { readonly ok: true }): string =>
+  deduplicated !== undefined ? 'deduplicated' : replayed ? 'replayed' : 'accepted';
 
-async function store(log: EventLog, submission: Submission, command: Command): Promise<SubmitOutcome> {
+function ingest(
+  { window: _window, ...submission }: Submission,
+  at: number,
+  { actor, trace, schedule }: IntakeContext,
+): CommandOf<'ingest'> {
+  return {
+    kind: 'ingest',
+    eventId: randomUUID(),
+    at,
+    actor,
+    trace: validTrace(trace),
+    ...submission,
+    schedule,
+  };
+}
+
+function store(log: EventLog, submission: Submission, command: Command): Promise<SubmitOutcome> {
   const { tenant, taskId } = submission;
-  try {
+  return outcomeOf(async () => {
     const result = await execute(log, { tenant, taskId, known: 'none' }, () => command);
-    if (result.ok)
-      return { ok: true, id: taskId, status: 'INGESTED', seq: result.value.seq, replayed: false };
-    if (result.error.code === 'task_exists') return await repeat(log, submission);
-    return refusedBy(result.error);
-  } catch (error) {
-    if (error instanceof TaskledgerError) return refusedBy(error);
-    throw error;
-  }
+    if (result.ok) return accepted(taskId, result.value.seq);
+    return result.error.code === 'task_exists' ? repeat(log, submission) : refusedBy(result.error);
+  });
 }
 
 /** The work goes on after its time; only its submitter is told not to wait. */
@@ -222,14 +224,3 @@ const overRateIssue = ({ tenant, type, ratePerSecond, burst, retryAfterMs }: Ove
 
 const validTrace = (trace: string | undefined): string | undefined =>
   trace !== undefined && TRACEPARENT.test(trace) ? trace : undefined;
-
-function refused(issues: readonly Issue[]): SubmitOutcome {
-  const error = issues[0]?.error ?? new TaskledgerError('internal');
-  return { ok: false, error, reasons: issues.map(reasonOf) };
-}
-
-const refusedBy = (error: TaskledgerError): SubmitOutcome => ({
-  ok: false,
-  error,
-  reasons: [{ code: error.code, message: error.message }],
-});

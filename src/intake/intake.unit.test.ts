@@ -21,6 +21,7 @@ function setup({ append, events = [] }: { append?: EventLog['append']; events?: 
         return { status: 'stored', seq: lastSeq + 1 };
       }),
     readTask: async () => events,
+    readLasts: async () => events,
     readState: async () => fold(events),
     readEvent: async () => undefined,
     bounds: async () => ({ firstSeq: 1, lastSeq: events.length }),
@@ -28,7 +29,8 @@ function setup({ append, events = [] }: { append?: EventLog['append']; events?: 
   const intake = createIntake({
     log,
     types: { get: () => undefined },
-    config: { maxPayloadBytes: 1_000, maxPayloadDepth: 8 },
+    config: { maxPayloadBytes: 1_000, maxPayloadDepth: 8, hotWindowHours: 24 },
+    windows: { clock: { now: () => 5 }, places: { change: async () => ({ id: KEY, seq: 0 }) } },
     clock: { now: () => 5 },
     backlog: { full: (type) => (type === 'full' ? { type, waiting: 9, limit: 9 } : undefined) },
     observe: (outcome) => outcomes.push(outcome),

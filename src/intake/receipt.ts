@@ -4,8 +4,9 @@ import type { Actor } from '../domain/events.ts';
 import { isName } from '../domain/names.ts';
 import type { Names } from '../log/subjects.ts';
 import { taskIdOfKey, taskIdOfSubmission } from './identity.ts';
-import type { Intake, SubmitOutcome } from './intake.ts';
+import { becameOf, type Intake } from './intake.ts';
 import { type Reason, reasonOf } from './issue.ts';
+import type { SubmitOutcome } from './outcome.ts';
 import { givenKey } from './submission.ts';
 
 /** Whom a submission's subject names. */
@@ -32,6 +33,7 @@ export type SubmissionAnswer =
       readonly status: 'INGESTED';
       readonly seq: number;
       readonly replayed: boolean;
+      readonly deduplicated?: 'throttle' | 'debounce';
     }
   | {
       readonly ok: false;
@@ -76,8 +78,8 @@ export async function receive(
   const outcome = await attempt();
   if (outcome.ok)
     return {
-      outcome: outcome.replayed ? 'replayed' : 'accepted',
-      taskId,
+      outcome: becameOf(outcome),
+      taskId: outcome.id,
       answer: outcome,
       replyTo,
       unrecorded: false,
@@ -111,6 +113,7 @@ export async function receive(
       trace,
       idempotencyKey: key,
       fallbackId,
+      sentAt: Number(message.timestampNanos / 1_000_000n),
       // It has been stored in SUBMISSIONS: refusing it now would lose it.
       ignoreBacklog: true,
     });

@@ -2,7 +2,9 @@ import { headers } from '@nats-io/transport-node';
 import { describe, expect, test } from 'vitest';
 import { TaskledgerError } from '../domain/errors.ts';
 import { names } from '../log/subjects.ts';
-import type { Intake, Rejection, SubmitOutcome } from './intake.ts';
+import { taskIdOfKey } from './identity.ts';
+import type { Intake, Rejection } from './intake.ts';
+import type { SubmitOutcome } from './outcome.ts';
 import { addressOf, receive } from './receipt.ts';
 
 const accepted: SubmitOutcome = { ok: true, id: 'x', status: 'INGESTED', seq: 4, replayed: false };
@@ -14,7 +16,9 @@ function setup(outcome: SubmitOutcome = accepted) {
   const intake: Intake = {
     submit: async (tenant, input, context) => {
       submitted.push({ tenant, input, context });
-      return outcome;
+      const { fallbackId, idempotencyKey } = context;
+      const id = idempotencyKey === undefined ? fallbackId : taskIdOfKey(tenant, idempotencyKey);
+      return outcome.ok && outcome === accepted ? { ...outcome, id: id ?? outcome.id } : outcome;
     },
     submitBatch: async () => [],
     reject: async (rejection) => {

@@ -8,6 +8,7 @@ import { fingerprintOf, newTaskId, taskIdOfKey } from './identity.ts';
 import { parseInstant } from './instants.ts';
 import { type Issue, issue } from './issue.ts';
 import { checkJson, checkText, type JsonLimits } from './json-check.ts';
+import { checkWindow, DebounceSchema, ThrottleSchema, type Window, windowOf } from './window.ts';
 
 const TEN_YEARS_MS = 10 * 366 * 86_400_000;
 const KeyText = z.string().min(1).max(255);
@@ -37,6 +38,8 @@ export const TaskInputSchema = z.strictObject({
   concurrencyKey: TaskKeySchema.optional().describe(
     "As many tasks of one tenant, type and key run at a time as the type's concurrencyKeyLimit says: 1 by default",
   ),
+  throttle: ThrottleSchema.optional(),
+  debounce: DebounceSchema.optional(),
   tenant: NameSchema.optional().describe("For operators' keys: the tenant to submit for"),
 });
 export type TaskInput = z.input<typeof TaskInputSchema>;
@@ -55,6 +58,8 @@ export interface Submission {
   readonly version: number | undefined;
   readonly orderingKey: string | undefined;
   readonly concurrencyKey: string | undefined;
+  /** The task that it becomes stands for others of its key too, and has another id than `taskId`. */
+  readonly window: Window | undefined;
   /** The submitter's key when the task id was derived from it; a UUID key is the id. */
   readonly idempotencyKey: string | undefined;
   /** Set when the submitter gave a key: only then a repeat is to be expected. */
@@ -68,6 +73,8 @@ export interface SubmissionContext {
   /** The id of a task without a key; a new UUIDv7 when absent. */
   readonly fallbackId?: string;
   readonly limits: JsonLimits;
+  /** How long the log surely remembers a task. */
+  readonly longestWindowMs: number;
   /** The clock of `delayMs`, in ms since 1970. */
   readonly now: number;
   readonly settingsOf: (type: string) => TypeSettings | undefined;
@@ -93,6 +100,8 @@ export function parseSubmission(input: unknown, context: SubmissionContext): Par
   push(issues, key.issue);
   const times = parseTimes(raw, context.now);
   issues.push(...times.issues);
+  const longestMs = context.longestWindowMs;
+  issues.push(...checkWindow(raw, { longestMs, hasKey: key.key !== undefined }));
   if (!envelope.success || issues.length > 0) return { ok: false, issues };
   const { type, payload, priority, policy, version, orderingKey, concurrencyKey } = envelope.data;
   const { tenant, fallbackId, now } = context;
@@ -110,6 +119,7 @@ export function parseSubmission(input: unknown, context: SubmissionContext): Par
       version: version === FIRST_VERSION ? undefined : version,
       orderingKey,
       concurrencyKey,
+      window: windowOf(envelope.data, longestMs),
       idempotencyKey: taskId === key.key?.toLowerCase() ? undefined : key.key,
       fingerprint: key.key === undefined ? undefined : fingerprintOf(type, payload),
     },

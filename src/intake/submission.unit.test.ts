@@ -11,6 +11,7 @@ const setup = (over: Partial<SubmissionContext> = {}): SubmissionContext => ({
   tenant: 'acme',
   key: undefined,
   limits: { maxBytes: 1_000, maxDepth: 8 },
+  longestWindowMs: 3_600_000,
   now: NOW,
   settingsOf: () => undefined,
   ...over,
@@ -30,11 +31,60 @@ cyclic['self'] = cyclic;
 const nested = (depth: number): unknown => JSON.parse(`${'['.repeat(depth)}${']'.repeat(depth)}`);
 const task = (over: object) => ({ type: 't', payload: null, ...over });
 
+test('a debounce waits ten windows at most unless it says more, and never longer than the log remembers', () => {
+  const windowOf = (debounce: object) => accepted(task({ debounce: { key: 'k', ...debounce } })).window;
+  expect(windowOf({ windowMs: 1_000 })).toMatchObject({ maxWaitMs: 10_000 });
+  expect(windowOf({ windowMs: 1_000, maxWaitMs: 60_000 })).toMatchObject({ maxWaitMs: 60_000 });
+  expect(windowOf({ windowMs: 3_000_000 })).toMatchObject({ maxWaitMs: 3_600_000 });
+});
+
 describe('what is refused, with the code and the field', () => {
   test.each<[string, unknown, string, string | undefined]>([
     ['no object', null, 'request_invalid', undefined],
     ['a list', [], 'request_invalid', undefined],
     ['a text', 'transcode', 'request_invalid', undefined],
+    [
+      'a debounce and a throttle',
+      task({ debounce: { key: 'k', windowMs: 1 }, throttle: { key: 'k', windowMs: 1 } }),
+      'request_invalid',
+      'debounce',
+    ],
+    [
+      'a throttle beside a key',
+      task({ id: 'x', throttle: { key: 'k', windowMs: 1 } }),
+      'request_invalid',
+      'throttle',
+    ],
+    [
+      'a debounce beside a time',
+      task({ delayMs: 1, debounce: { key: 'k', windowMs: 1 } }),
+      'request_invalid',
+      'debounce',
+    ],
+    [
+      'a window of nothing',
+      task({ throttle: { key: 'k', windowMs: 0 } }),
+      'request_invalid',
+      'throttle.windowMs',
+    ],
+    [
+      'a window longer than the log remembers',
+      task({ throttle: { key: 'k', windowMs: 3_600_001 } }),
+      'request_invalid',
+      'throttle.windowMs',
+    ],
+    [
+      'a longest wait shorter than the window',
+      task({ debounce: { key: 'k', windowMs: 9, maxWaitMs: 8 } }),
+      'request_invalid',
+      'debounce.maxWaitMs',
+    ],
+    [
+      'a NUL in a window key',
+      task({ debounce: { key: '\0', windowMs: 9 } }),
+      'payload_has_nul',
+      'debounce.key',
+    ],
     ['no type', { payload: 1 }, 'name_invalid', 'type'],
     ['a type with a dot', task({ type: 'a.b' }), 'name_invalid', 'type'],
     ['a type with a star', task({ type: '*' }), 'name_invalid', 'type'],

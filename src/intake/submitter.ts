@@ -10,8 +10,9 @@ import { connectNats } from '../platform/nats.ts';
 import { serviceGroup } from '../platform/service.ts';
 import { mirrorSubmissionSettings } from '../registry/registry.ts';
 import { createBacklog } from './backlog.ts';
-import { createIntake, type SubmitOutcome } from './intake.ts';
-import { openRates } from './rates/open.ts';
+import { createIntake } from './intake.ts';
+import type { SubmitOutcome } from './outcome.ts';
+import { openSharedIntake } from './shared.ts';
 import type { TaskInput } from './submission.ts';
 
 /** Submits tasks of one tenant straight to the log: for trusted publishers inside the orchestrator's NATS account. */
@@ -76,8 +77,8 @@ export async function createSubmitter(options: SubmitterOptions): Promise<Submit
     await close();
     throw error;
   }
-  const rates = openRates({ nc, names: subjects, clock, logger, tenants, types });
-  const intake = createIntake({ log, types, config, clock, backlog, rates });
+  const { rates, windows } = openSharedIntake({ nc, names: subjects, clock, logger, tenants, types });
+  const intake = createIntake({ log, types, config, clock, backlog, rates, windows });
   const actor: Actor = { kind: 'intake', id: name };
   return {
     submit: (input, { key, trace } = {}) =>

@@ -19,6 +19,8 @@ export interface EventLog {
   append(event: TaskEvent, expectedSeq: number): Promise<AppendOutcome>;
   /** The task's events that the hot window still holds, in order. `atLeastSeq`: not older than this sequence, even on a lagging replica. */
   readTask(tenant: string, taskId: string, atLeastSeq?: number): Promise<Recorded[]>;
+  /** Only the last of each kind, in order: one request, however long the history is. */
+  readLasts(tenant: string, taskId: string, atLeastSeq?: number): Promise<Recorded[]>;
   /** The folded state, undefined when the hot window knows nothing of the task. */
   readState(tenant: string, taskId: string, atLeastSeq?: number): Promise<TaskState | undefined>;
   /** One event by its sequence, undefined when it has aged out. */

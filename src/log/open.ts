@@ -33,12 +33,13 @@ export async function openLog({
   const jsm = await jetstreamManager(nc, { checkAPI: false });
   const publisher = new Publisher(nc, config, logger);
   const reader = createTaskReader({ nc, names });
-  const { readTask, readEvent } = reader;
+  const { readTask, readLasts, readEvent } = reader;
   return {
     names,
     publisher,
     append: createAppend({ names, publisher, readTask }),
     readTask,
+    readLasts,
     readEvent,
     readState: async (tenant, taskId, atLeastSeq) => stateOf(await readTask(tenant, taskId, atLeastSeq)),
     async bounds() {

@@ -19,6 +19,7 @@ const STATUSLESS: ReadonlySet<EventKind> = new Set([
 
 export interface TaskReader {
   readonly readTask: (tenant: string, taskId: string, atLeastSeq?: number) => Promise<Recorded[]>;
+  readonly readLasts: (tenant: string, taskId: string, atLeastSeq?: number) => Promise<Recorded[]>;
   readonly readEvent: (seq: number) => Promise<Recorded | undefined>;
   readonly close: () => void;
 }
@@ -74,6 +75,11 @@ export function createTaskReader({ nc, names }: { nc: NatsConnection; names: Nam
       const repeatable = lasts.filter(({ subject }) => !isUnique(subject));
       const earlier = await Promise.all(repeatable.map((last) => earlierThan(last)));
       return inOrder([...known, ...earlier.flat().map(recordedOf)]);
+    },
+    async readLasts(tenant, taskId, atLeastSeq = 0) {
+      const lasts =
+        (await lastOfEachKind(tenant, taskId, atLeastSeq)) ?? (await allFromLeader(tenant, taskId));
+      return inOrder(lasts.map(recordedOf));
     },
     async readEvent(seq) {
       const found = (await get.at(seq, 'replica')) ?? (await get.at(seq, 'leader'));

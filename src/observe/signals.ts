@@ -39,7 +39,7 @@ export const signals = {
     'counter',
     'submissions_total',
     ['via', 'outcome'],
-    'Submitted tasks by outcome: accepted, replayed, or the code of the error',
+    'Submitted tasks by outcome: accepted, replayed, deduplicated, or the code of the error',
   ),
   submissionSeconds: signal(
     'api',

@@ -7,7 +7,7 @@ import type { HttpParts } from '../../src/http/parts.ts';
 import { createHttpServer, type HttpServer } from '../../src/http/server.ts';
 import { createBacklog } from '../../src/intake/backlog.ts';
 import { createIntake } from '../../src/intake/intake.ts';
-import { openRates } from '../../src/intake/rates/open.ts';
+import { openSharedIntake } from '../../src/intake/shared.ts';
 import { createUnserved } from '../../src/intake/unserved.ts';
 import { openLog } from '../../src/log/open.ts';
 import { createLogReader } from '../../src/log/reader.ts';
@@ -69,13 +69,15 @@ export async function startApi(
   const unserved = createUnserved({ nc, names: subjects, clock });
   await unserved.start();
   const metrics = createMetrics();
+  const { tenants, types } = registry;
   const serverClock = clockOfServers(nc, subjects);
   await serverClock.start();
-  const { tenants, types } = registry;
+  const shared = openSharedIntake({ nc, names: subjects, clock: serverClock, logger, tenants, types });
   const intake = createIntake({
     log,
     types,
-    rates: openRates({ nc, names: subjects, clock: serverClock, logger, tenants, types }),
+    rates: shared.rates,
+    windows: shared.windows,
     config,
     clock,
     backlog,

@@ -1,6 +1,7 @@
 import type { Command, CommandOf } from '../../src/domain/commands.ts';
 import { decide } from '../../src/domain/decide.ts';
 import type { Actor, Recorded, TaskEvent } from '../../src/domain/events.ts';
+import type { Json } from '../../src/domain/json.ts';
 import { evolve, type TaskState } from '../../src/domain/task.ts';
 import type { AppendOutcome } from '../../src/log/event-log.ts';
 
@@ -100,6 +101,10 @@ export class FencedLog {
 
   reschedule(taskId: string, over: { priority?: 1 | 2 | 3 | 4; runAt?: number | null }): void {
     this.do(taskId, user, { kind: 'reschedule', ...over });
+  }
+
+  debounce(taskId: string, over: { payload: Json; submittedAt: number; windowMs: number }): void {
+    this.do(taskId, intake, { kind: 'debounce', priority: 2, once: false, ...over });
   }
 
   replay(taskId: string): void {

@@ -100,6 +100,16 @@ export const reschedule = (over: Overrides<'reschedule'> = {}): CommandOf<'resch
   priority: 1,
   ...over,
 });
+export const debounce = (over: Overrides<'debounce'> = {}): CommandOf<'debounce'> => ({
+  ...meta({ kind: 'intake', id: 'i1' }),
+  kind: 'debounce',
+  payload: { clip: 2 },
+  priority: 2,
+  submittedAt: NOW + 1,
+  windowMs: 1_000,
+  once: false,
+  ...over,
+});
 export const carry = (): CommandOf<'carry'> => ({ ...meta(dispatcher), kind: 'carry' });
 
 /** What became of a command, in one word: the kind of its event, or the code of its refusal. */

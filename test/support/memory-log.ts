@@ -32,6 +32,10 @@ export function memoryLog(): MemoryLog {
       return { status: 'stored', seq: events.length };
     },
     readTask: async (tenant, taskId) => of(tenant, taskId),
+    readLasts: async (tenant, taskId) => {
+      const last = new Map(of(tenant, taskId).map((recorded) => [recorded.event.kind, recorded]));
+      return [...last.values()].toSorted((a, b) => a.seq - b.seq);
+    },
     readState: async (tenant, taskId) => fold(of(tenant, taskId)),
     readEvent: async (seq) => events[seq - 1],
   };

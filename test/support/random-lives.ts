@@ -8,6 +8,7 @@ import {
   claim,
   complete,
   deadLetter,
+  debounce,
   discard,
   fail,
   ingest,
@@ -82,6 +83,10 @@ function draw(task: number, state: TaskState | undefined, dice: () => number): C
     () => deadLetter(),
     () => replay(dice() < 0.5 ? { payload: { edited: state.seq } } : {}),
     () => carry(),
+    () =>
+      state.facts.debounce === undefined
+        ? carry()
+        : debounce({ payload: { pushed: state.seq }, submittedAt: NOW + state.seq }),
     () => reschedule(dice() < 0.5 ? { priority: 3, runAt: NOW + 6_000_000 } : { priority: 1, runAt: null }),
     () => (dice() < 0.3 ? discard() : replay()),
     () => (dice() < 0.2 ? requestCancel() : cancel(worker(holder))),
@@ -103,6 +108,7 @@ function firstCommand(
     ...(dice() < 0.3 ? { runAt: NOW + 5_000_000 } : {}),
     ...(dice() < 0.3 ? { deadlineAt: NOW + 9_000_000 } : {}),
     // No die is thrown for it: the same seed goes on giving the same lives.
+    ...(task % 4 === 1 ? { debounce: { key: 'k', until: NOW + 9_000_000, at: NOW } } : {}),
     ...(task % 3 === 0 ? { schedule: { name: 'nightly', slotAt: NOW - 60_000 * task } } : {}),
   });
 }

@@ -2,7 +2,8 @@ import { isUtf8 } from 'node:buffer';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { TaskledgerError } from '../../domain/errors.ts';
-import type { IntakeContext, SubmitOutcome } from '../../intake/intake.ts';
+import type { IntakeContext } from '../../intake/intake.ts';
+import type { SubmitOutcome } from '../../intake/outcome.ts';
 import { TaskInputSchema } from '../../intake/submission.ts';
 import type { KeyIdentity } from '../../registry/keys.ts';
 import { actorOf, writableTenant } from '../auth.ts';
@@ -46,7 +47,8 @@ export function submitRoutes(app: FastifyInstance, { config, intake, registry }:
     summary: 'Submit a task',
     description:
       'A repeat with the same idempotency key, type and payload answers 200 with the original and `Idempotency-Replayed: true`. ' +
-      'Give the key as `Idempotency-Key`, `idempotencyKey` or `id`. Keys are remembered for the hot window.',
+      'Give the key as `Idempotency-Key`, `idempotencyKey` or `id`. Keys are remembered for the hot window. ' +
+      'With `throttle` or `debounce` many submissions of a key become one task: those that made none answer 200 with its id and `deduplicated`.',
     headers: z.object({ 'idempotency-key': z.string().optional(), traceparent: z.string().optional() }),
     body: TaskInputSchema,
     bodyLimit: taskBodyLimit(config),
@@ -62,13 +64,14 @@ export function submitRoutes(app: FastifyInstance, { config, intake, registry }:
         tellWhenAgain(reply, [outcome.error]);
         return reply.code(outcome.error.status).send(errorBody(outcome.error, request.id, outcome.reasons));
       }
-      const { id, status, seq, replayed } = outcome;
-      if (replayed) reply.header('idempotency-replayed', 'true');
+      const { id, status, seq, replayed, deduplicated } = outcome;
+      const existed = replayed || deduplicated !== undefined;
+      if (replayed && deduplicated === undefined) reply.header('idempotency-replayed', 'true');
       return reply
-        .code(replayed ? 200 : 201)
+        .code(existed ? 200 : 201)
         .header('location', `/v1/tasks/${id}`)
         .header('taskledger-position', seq)
-        .send({ id, status, seq, replayed });
+        .send({ id, status, seq, replayed, ...(deduplicated === undefined ? {} : { deduplicated }) });
     },
   });
 

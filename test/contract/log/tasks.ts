@@ -47,6 +47,16 @@ function command(kind: Step, taskId: string, state: TaskState | undefined): Comm
       return { ...meta, kind, attempt, reason: 'lease_expired', dice: 0.5 };
     case 'discard':
       return { ...meta, kind, reason: 'useless' };
+    case 'debounce':
+      return {
+        ...meta,
+        kind,
+        payload: { n: 2 },
+        priority: 2,
+        submittedAt: meta.at,
+        windowMs: 1,
+        once: false,
+      };
     case 'requeue':
     case 'claim':
     case 'dead_letter':
