@@ -10,11 +10,11 @@ import { taskBodyLimit } from './limits.ts';
 import { addOpenApi } from './openapi.ts';
 import type { HttpParts } from './parts.ts';
 import { createRateLimit } from './rate-limit.ts';
-import { adminRoutes } from './routes/admin.ts';
 import { cancellationRoutes } from './routes/cancellations.ts';
 import { deadLetterRoutes } from './routes/dead-letters.ts';
 import { eventRoutes } from './routes/events.ts';
 import { publicRoutes } from './routes/health.ts';
+import { keyRoutes } from './routes/keys.ts';
 import { metricsRoutes } from './routes/metrics.ts';
 import { pauseRoutes } from './routes/pauses.ts';
 import { projectionRoutes } from './routes/projections.ts';
@@ -24,6 +24,7 @@ import { scheduleRoutes } from './routes/schedules.ts';
 import { submitRoutes } from './routes/submit.ts';
 import { taskCommandRoutes } from './routes/task-commands.ts';
 import { taskRoutes } from './routes/tasks.ts';
+import { tenantRoutes } from './routes/tenants.ts';
 import { typeRoutes } from './routes/types.ts';
 import { whyRoutes } from './routes/why.ts';
 import { workerRoutes } from './routes/workers.ts';
@@ -107,7 +108,8 @@ export async function createHttpServer(parts: HttpParts): Promise<HttpServer> {
     typeRoutes(api, parts);
     projectionRoutes(api, parts);
     scheduleRoutes(api, parts);
-    adminRoutes(api, parts);
+    tenantRoutes(api, parts);
+    keyRoutes(api, parts);
   });
 
   function limit(keyId: string, reply: FastifyReply): void {

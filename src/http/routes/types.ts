@@ -3,12 +3,12 @@ import { z } from 'zod';
 import { TaskledgerError } from '../../domain/errors.ts';
 import { NameSchema } from '../../domain/names.ts';
 import { PolicySchema, resolvePolicy } from '../../domain/policy.ts';
-import { checkJson } from '../../intake/json-check.ts';
 import type { KeyIdentity } from '../../registry/keys.ts';
 import { type TypeSettings, TypeSettingsSchema } from '../../registry/type-settings.ts';
 import { isOperator } from '../auth.ts';
 import type { HttpParts } from '../parts.ts';
-import { addRoute, parse } from '../route.ts';
+import { addRoute } from '../route.ts';
+import { checkedBody, merged, PatchSchema, patchOf } from '../settings-body.ts';
 
 const TypeParams = z.strictObject({ type: NameSchema });
 const SettingsBody = TypeSettingsSchema.omit({ type: true });
@@ -16,7 +16,6 @@ const TypeSchema = z.object({
   ...TypeSettingsSchema.shape,
   effectivePolicy: PolicySchema.describe('The default policy with the settings applied'),
 });
-const BODY_LIMITS = { maxBytes: 65_536, maxDepth: 8 };
 
 export function typeRoutes(app: FastifyInstance, { registry, logger }: HttpParts): void {
   addRoute(app, {
@@ -62,11 +61,33 @@ export function typeRoutes(app: FastifyInstance, { registry, logger }: HttpParts
     ],
     async handler({ identity, params: { type }, body }) {
       requireOperator(identity);
-      const unfit = checkJson(body ?? null, 'body', BODY_LIMITS);
-      if (unfit !== undefined) throw unfit.error;
-      const settings = parse(SettingsBody, body);
+      const settings = checkedBody(SettingsBody, body);
       logger.info({ by: identity.id, type, settings }, 'type put');
       return view(await registry.types.put({ type, ...settings }));
+    },
+  });
+
+  addRoute(app, {
+    method: 'PATCH',
+    url: '/v1/types/:type',
+    scope: 'admin',
+    tag: 'types',
+    summary: "Change some of a type's settings; null removes one",
+    description:
+      'A JSON merge patch (RFC 7396), but that a backoff is replaced as a whole. Two patches at once are both kept.',
+    params: TypeParams,
+    body: patchOf(SettingsBody),
+    responses: { 200: TypeSchema },
+    errors: ['name_invalid', 'tenant_forbidden', 'log_unavailable'],
+    async handler({ identity, params: { type }, body }) {
+      requireOperator(identity);
+      const patch = checkedBody(PatchSchema, body);
+      logger.info({ by: identity.id, type, patch }, 'type patched');
+      const changed = await registry.types.change(type, (current) => {
+        const { type: _type, ...settings } = current ?? { type };
+        return { type, ...checkedBody(SettingsBody, merged(settings, patch)) };
+      });
+      return view(changed);
     },
   });
 }

@@ -2,15 +2,13 @@ import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { TaskledgerError } from '../../domain/errors.ts';
 import { NameSchema } from '../../domain/names.ts';
-import { checkJson } from '../../intake/json-check.ts';
 import { ALL_TENANTS, SCOPES } from '../../registry/keys.ts';
-import { TenantSchema } from '../../registry/tenants.ts';
 import { isOperator, readableTenant } from '../auth.ts';
 import type { HttpParts } from '../parts.ts';
-import { addRoute, parse } from '../route.ts';
+import { addRoute } from '../route.ts';
+import { checkedBody } from '../settings-body.ts';
 import { requireOperator } from './types.ts';
 
-const TenantBody = TenantSchema.omit({ name: true, createdAt: true });
 const KeyBody = z.strictObject({
   tenant: z.union([NameSchema, z.literal(ALL_TENANTS)]).optional(),
   scopes: z.array(z.enum(SCOPES)).min(1),
@@ -24,44 +22,9 @@ const KeySchema = z.object({
   createdAt: z.iso.datetime(),
   revokedAt: z.iso.datetime().nullable(),
 });
-const BODY_LIMITS = { maxBytes: 65_536, maxDepth: 8 };
 
-/** Tenants and their keys. Tenants are the operators'; keys are also the business of a tenant's own admin. */
-export function adminRoutes(app: FastifyInstance, { registry, clock, logger }: HttpParts): void {
-  addRoute(app, {
-    method: 'GET',
-    url: '/v1/tenants',
-    scope: 'read',
-    tag: 'tenants',
-    summary: "List the tenants that the key may see: all for an operator's, else its own",
-    responses: { 200: z.object({ tenants: z.array(TenantSchema) }) },
-    errors: [],
-    handler: async ({ identity }) => ({
-      tenants: registry.tenants.list().filter(({ name }) => isOperator(identity) || name === identity.tenant),
-    }),
-  });
-
-  addRoute(app, {
-    method: 'PUT',
-    url: '/v1/tenants/:tenant',
-    scope: 'admin',
-    tag: 'tenants',
-    summary: 'Create a tenant, or replace its settings',
-    description:
-      'Weights and limits are for dispatch. A limited tenant waits without holding anybody else up; limits are exact, also after a failover. Takes effect at once.',
-    params: z.strictObject({ tenant: NameSchema }),
-    body: TenantBody,
-    responses: { 200: TenantSchema },
-    errors: ['name_invalid', 'tenant_forbidden', 'log_unavailable'],
-    async handler({ identity, params: { tenant: name }, body }) {
-      requireOperator(identity);
-      const settings = checked(TenantBody, body ?? {});
-      const createdAt = registry.tenants.get(name)?.createdAt ?? new Date(clock.now()).toISOString();
-      logger.info({ by: identity.id, tenant: name, settings }, 'tenant put');
-      return registry.tenants.put({ name, createdAt, ...settings });
-    },
-  });
-
+/** Keys: the operators' business, and that of a tenant's own admin. */
+export function keyRoutes(app: FastifyInstance, { registry, logger }: HttpParts): void {
   addRoute(app, {
     method: 'GET',
     url: '/v1/keys',
@@ -86,7 +49,7 @@ export function adminRoutes(app: FastifyInstance, { registry, clock, logger }: H
     responses: { 201: z.object({ id: z.string(), key: z.string() }) },
     errors: ['tenant_forbidden', 'tenant_unknown', 'log_unavailable'],
     async handler({ identity, body, reply }) {
-      const { tenant: wanted, scopes, name } = checked(KeyBody, body);
+      const { tenant: wanted, scopes, name } = checkedBody(KeyBody, body);
       const tenant = wanted ?? identity.tenant;
       if (tenant === ALL_TENANTS) requireOperator(identity);
       else readableTenant(identity, tenant, registry.tenants);
@@ -113,10 +76,4 @@ export function adminRoutes(app: FastifyInstance, { registry, clock, logger }: H
       return reply.code(204).send();
     },
   });
-}
-
-function checked<T>(schema: z.ZodType<T>, body: unknown): T {
-  const unfit = checkJson(body ?? null, 'body', BODY_LIMITS);
-  if (unfit !== undefined) throw unfit.error;
-  return parse(schema, body);
 }
