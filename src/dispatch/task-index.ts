@@ -7,6 +7,8 @@ const SHARD_BITS = 10;
 const LEAST_SLOTS = 8;
 /** A shard has more slots than tasks, so that a search ends soon. */
 const FULLEST = 0.75;
+/** Its multiples, modulo a power of two, are all the numbers below that in a scattered order. */
+const ODD = 0x9e3779b1;
 
 /** Live tasks by tenant and id: an id is unique in its tenant. In shards, so that nothing grows or is walked all at once. */
 export class TaskIndex {
@@ -40,9 +42,18 @@ export class TaskIndex {
     for (const { slots } of this.#shards) for (const task of slots) if (task !== undefined) yield task;
   }
 
-  /** The tasks of one shard; a task never changes its own. */
+  /**
+   * The tasks of one shard; a task never changes its own. Not in the order of their slots: whoever adds them in that order
+   * to a shard that grows meanwhile makes all of them collide.
+   */
   shard(number: number): LiveTask[] {
-    return this.#shards[number]?.slots.filter((task) => task !== undefined) ?? [];
+    const slots = this.#shards[number]?.slots ?? [];
+    const tasks: LiveTask[] = [];
+    for (let n = 0; n < slots.length; n += 1) {
+      const task = slots[Math.imul(n, ODD) & (slots.length - 1)];
+      if (task !== undefined) tasks.push(task);
+    }
+    return tasks;
   }
 
   /** One that is not in it. */

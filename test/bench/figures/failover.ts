@@ -8,6 +8,7 @@ import { type Names, names as namesOf } from '../../../src/log/subjects.ts';
 import { silentLogger as logger } from '../../../src/observe/log.ts';
 import { loadConfig } from '../../../src/platform/config.ts';
 import { type DispatcherProcess, startDispatcher } from '../dispatcher-process.ts';
+import { round } from '../figure.ts';
 import type { Bench, Measurement } from '../measurement.ts';
 import { fillWithWaiting, ingested } from '../waiting-tasks.ts';
 
@@ -34,7 +35,13 @@ export const failover: Measurement = {
 async function measure(bench: Bench, waiting: number): Promise<void> {
   const prefix = `w${waiting}_`;
   const settings = { NATS_URL: bench.stand.natsUrl, TASKLEDGER_PREFIX: prefix };
-  const env = { ...settings, TASKLEDGER_SNAPSHOT_MS: '1000', TASKLEDGER_SNAPSHOT_EVENTS: '1' };
+  const env = {
+    ...settings,
+    TASKLEDGER_SNAPSHOT_MS: '1000',
+    TASKLEDGER_SNAPSHOT_EVENTS: '1',
+    // Nobody claims the probes.
+    TASKLEDGER_READY_WINDOW_MIN: '1000',
+  };
   const names = namesOf(prefix);
   const nc = await connect({ servers: bench.stand.natsUrl.split(',') });
   const dir = await mkdtemp(join(tmpdir(), 'taskledger-failover-'));
@@ -77,9 +84,10 @@ async function measure(bench: Bench, waiting: number): Promise<void> {
 
     const successor = await start();
     await successor.said(READY);
-    const askedAt = Date.now();
+    const probing = probeSteadily(nc, names);
     standby.dismiss();
-    await report('planned', successor, askedAt, await whenQueued(nc, names));
+    await successor.said(LEADING);
+    bench.report('failover_planned', await probing.longestWait(), 'ms', { waiting });
   } finally {
     for (const dispatcher of running) await dispatcher.kill();
     await rm(dir, { recursive: true, force: true });
@@ -103,4 +111,38 @@ async function whenQueued(nc: NatsConnection, names: Names): Promise<number> {
   } finally {
     clearTimeout(timer);
   }
+}
+
+const PROBE_EVERY_MS = 10;
+
+/** Submits a task every few ms until it is asked how long the one waited for its QUEUED that waited longest. */
+function probeSteadily(nc: NatsConnection, names: Names) {
+  const type = 'steady-probe';
+  const submitted = new Map<string, number>();
+  let longest = 0;
+  let whenAll = (): void => {};
+  const feed = nc.subscribe(names.feed('*', type, '*', 'queued'), {
+    callback: (_error, { subject }) => {
+      const taskId = subject.split('.').at(-2) ?? '';
+      longest = Math.max(longest, performance.now() - (submitted.get(taskId) ?? performance.now()));
+      submitted.delete(taskId);
+      if (submitted.size === 0) whenAll();
+    },
+  });
+  const timer = setInterval(() => {
+    const event = ingested(type, 'probe');
+    submitted.set(event.taskId, performance.now());
+    nc.publish(names.taskEvent(event.tenant, type, event.taskId, event.kind), encodeEvent(event));
+  }, PROBE_EVERY_MS);
+  return {
+    async longestWait(): Promise<number> {
+      clearInterval(timer);
+      const all = new Promise<void>((resolve) => {
+        whenAll = resolve;
+      });
+      if (submitted.size > 0) await all;
+      feed.unsubscribe();
+      return round(longest);
+    },
+  };
 }
