@@ -11,6 +11,7 @@ const mayImport = {
   schedules: ['domain', 'platform', 'observe', 'log', 'registry'],
   operations: ['domain', 'platform', 'observe', 'log', 'registry'],
   dispatch: ['domain', 'platform', 'observe', 'log', 'registry'],
+  retention: ['domain', 'platform', 'observe', 'log', 'registry'],
   worker: ['domain', 'platform', 'observe', 'log', 'registry'],
   backup: ['domain', 'platform', 'log'],
 };

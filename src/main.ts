@@ -8,6 +8,7 @@ import { createProjectionDesk } from '../projections/engine/rebuild/desk.ts';
 import { createRebuilder } from '../projections/engine/rebuild/rebuilder.ts';
 import { whenMigrated } from '../projections/engine/when-migrated.ts';
 import { projections } from '../projections/projections.ts';
+import { unfinishedTasks } from '../projections/tasks/unfinished.ts';
 import { createDispatcher } from './dispatch/dispatcher.ts';
 import { dispatcherReadings } from './dispatch/readings.ts';
 import { TaskledgerError } from './domain/errors.ts';
@@ -33,7 +34,7 @@ import { cancelTasks } from './operations/cancel-tasks.ts';
 import { openOperations } from './operations/operations.ts';
 import { replayLetters } from './operations/replay-letters.ts';
 import { createOperationRunner } from './operations/runner.ts';
-import { monotonicClock } from './platform/clock.ts';
+import { monotonicClock, systemClock } from './platform/clock.ts';
 import { type Config, loadConfig } from './platform/config.ts';
 import { connectNats } from './platform/nats.ts';
 import { type Patience, patiently, sparingly } from './platform/patience.ts';
@@ -45,6 +46,11 @@ import { createQuery } from './query/postgres-query.ts';
 import { ALL_TENANTS } from './registry/keys.ts';
 import { openRegistry, type Registry } from './registry/registry.ts';
 import { openWorkers } from './registry/workers.ts';
+import { createStreamsDesk } from './retention/desk.ts';
+import { createNeedsReporter } from './retention/needs-reporter.ts';
+import { openRetentionRecords } from './retention/records.ts';
+import { refuseLoss } from './retention/shrinking.ts';
+import { createRetentionWatch } from './retention/watch.ts';
 import { createScheduler } from './schedules/scheduler.ts';
 import { openSchedules } from './schedules/schedules.ts';
 
@@ -101,12 +107,14 @@ export async function runRoles(
     nc = connected;
     standing.waitsFor = 'starting';
     const names = namesOf(config.prefix);
+    // The servers' time is not known yet; an hour more or less is nothing to a limit of days.
+    const beforeShrinking = refuseLoss({ nc, names, config, clock: systemClock, logger });
+    const clock = clockOfServers(nc, names);
     const log = await patiently(async () => {
-      await ensureStreams({ nc: connected, names, config, logger });
+      await ensureStreams({ nc: connected, names, config, logger, beforeShrinking });
       return openLog({ nc: connected, names, config, logger });
     }, patience);
     const flow = createFlowCheck({ nc, backlog: names.backlog, workers: names.buckets.workers });
-    const clock = clockOfServers(nc, names);
     const told = { readings: [], checks: {} };
     const parts: Parts = { config, nc, names, log, clock, logger, flow, told };
     const make: Record<Role, (parts: Parts) => Promise<Service> | Service> = {
@@ -206,6 +214,7 @@ async function apiRole({ config, nc, names, log, clock, logger, flow, told }: Pa
   const lastSeq = async (): Promise<number> => (await log.bounds()).lastSeq;
   const query = createQuery({ pool, nc, names, lastSeq, logger });
   const workers = openWorkers({ nc, names });
+  const streams = createStreamsDesk(openRetentionRecords({ nc, names, logger }));
   const operations = openOperations({ nc, names, clock, logger });
   const operationRunner = createOperationRunner({
     nc,
@@ -237,7 +246,8 @@ async function apiRole({ config, nc, names, log, clock, logger, flow, told }: Pa
     explain: askDispatcher(nc, names.explain(config.dispatchGroup)),
     readLog: (options) => createLogReader({ nc, names, logger }, options),
     log,
-    health: createHealth({ nc, names, query, flow }),
+    health: createHealth({ nc, names, query, flow, streams }),
+    streams,
     backlog,
     unserved,
     metrics,
@@ -253,6 +263,7 @@ async function apiRole({ config, nc, names, log, clock, logger, flow, told }: Pa
     poolOf(pool),
     query,
     workers,
+    streams,
     operations,
     operationRunner,
     gateway,
@@ -283,7 +294,9 @@ function dispatcherRole(parts: Parts): Service {
     ok: true,
     detail: dispatcher.isLeader() ? 'leads' : 'stands by',
   });
-  return serviceGroup('dispatcher', [dispatcher, createScheduler(parts)]);
+  const watch = createRetentionWatch(parts);
+  parts.told.readings.push(() => watch.readings());
+  return serviceGroup('dispatcher', [dispatcher, createScheduler(parts), watch]);
 }
 
 function projectorRole({ config, nc, names, logger, clock, told }: Parts): Service {
@@ -310,7 +323,19 @@ function projectorRole({ config, nc, names, logger, clock, told }: Parts): Servi
     clock,
     logger,
   });
-  const writers = whenMigrated(serviceGroup('projector', [projector, rebuilder]), { config, logger });
+  const needs = createNeedsReporter({
+    nc,
+    names,
+    config,
+    clock,
+    logger,
+    position() {
+      const { mode, positions } = projector.stats();
+      return mode === 'leading' ? Math.min(...Object.values(positions)) : undefined;
+    },
+    unfinished: () => unfinishedTasks(longPool),
+  });
+  const writers = whenMigrated(serviceGroup('projector', [projector, rebuilder, needs]), { config, logger });
   told.checks['projector'] = () => {
     const { outage = writers.waitsFor(), lag } = projector.stats();
     return { ok: outage === undefined, detail: outage ?? `${lag} events behind` };

@@ -273,6 +273,29 @@ export interface JobAnswer {
   readonly finishedAt: string | null;
 }
 
+export interface StreamsAnswer {
+  readonly history: {
+    readonly checkedTo: number;
+    readonly lag: number;
+    readonly stalled: boolean;
+    readonly findings: readonly {
+      readonly what: string;
+      readonly fromSeq: number;
+      readonly toSeq: number;
+      readonly historySeq: number;
+      readonly foundAt: string;
+    }[];
+    readonly accepted: number;
+    readonly checkedAt: string;
+  } | null;
+  readonly dangers: readonly {
+    readonly stream: string;
+    readonly limit: string;
+    readonly seq: number;
+    readonly why: string;
+  }[];
+}
+
 export interface ProjectionsAnswer {
   readonly log: { readonly firstSeq: number; readonly lastSeq: number };
   readonly keptFromSeq: number;
@@ -284,6 +307,7 @@ export interface ProjectionsAnswer {
     readonly poisoned: number;
   }[];
   readonly jobs: readonly JobAnswer[];
+  readonly streams: StreamsAnswer;
 }
 
 /** What a schedule is to be; what is absent has the server's default. */

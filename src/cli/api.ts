@@ -21,6 +21,7 @@ import type {
   ScheduleAnswer,
   ScheduleWish,
   SlotsAnswer,
+  StreamsAnswer,
   Submission,
   SubmitAnswer,
   TaskAnswer,
@@ -213,6 +214,7 @@ export function createApi({ url, key, fetch: request = fetch, timeoutMs = 30_000
       call<NewKey>('POST', '/v1/keys', { body: key }),
     revokeKey: (id: string) => call<undefined>('DELETE', `/v1/keys/${encodeURIComponent(id)}`),
     projections: () => call<ProjectionsAnswer>('GET', '/v1/projections'),
+    acceptHistory: () => call<StreamsAnswer>('POST', '/v1/projections/history/accept'),
     rebuildProjection: (name: string, body: { acceptLoss: boolean }) =>
       call<JobAnswer>('POST', `/v1/projections/${encodeURIComponent(name)}/rebuild`, { body }),
     verifyProjection: (name: string) =>

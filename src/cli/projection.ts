@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { JobAnswer, ProjectionsAnswer } from './answers.ts';
+import type { JobAnswer, ProjectionsAnswer, StreamsAnswer } from './answers.ts';
 import { openSession, type Session } from './connection.ts';
 import { type Column, facts, table } from './table.ts';
 import { EXIT, type ExitCode, type Terminal } from './terminal.ts';
@@ -47,6 +47,18 @@ export function addProjectionCommands(program: Command, terminal: Terminal, run:
         const session = openSession(command, terminal);
         const answer = await session.api.projections();
         session.show(answer, () => statusText(answer, terminal));
+        return EXIT.ok;
+      }),
+    );
+
+  projection
+    .command('accept-history')
+    .description('Take note of what HISTORY lacks, so that it is no longer told of')
+    .action((_options: object, command: Command) =>
+      run(async () => {
+        const session = openSession(command, terminal);
+        const answer = await session.api.acceptHistory();
+        session.show(answer, () => streamsText(answer, terminal).join('\n'));
         return EXIT.ok;
       }),
     );
@@ -108,7 +120,8 @@ export function addProjectionCommands(program: Command, terminal: Terminal, run:
   onJob('discard', 'Give a stopped job up', ({ api }, id) => api.moveJob(id, 'discard'), false);
 }
 
-function statusText({ log, keptFromSeq, projections, jobs }: ProjectionsAnswer, terminal: Terminal): string {
+function statusText(answer: ProjectionsAnswer, terminal: Terminal): string {
+  const { log, keptFromSeq, projections, jobs, streams } = answer;
   const now = terminal.clock.now();
   const kept = keptFromSeq > 1 ? `; nothing is kept of the events before ${keptFromSeq}` : '';
   const parts = [
@@ -125,6 +138,7 @@ function statusText({ log, keptFromSeq, projections, jobs }: ProjectionsAnswer, 
       terminal.columns,
     ),
   ];
+  parts.push(streamsText(streams, terminal).join('\n'));
   if (jobs.length > 0)
     parts.push(
       table(
@@ -141,6 +155,26 @@ function statusText({ log, keptFromSeq, projections, jobs }: ProjectionsAnswer, 
       ),
     );
   return parts.join('\n\n');
+}
+
+function streamsText({ history, dangers }: StreamsAnswer, terminal: Terminal): string[] {
+  const now = terminal.clock.now();
+  const lines: string[] = [];
+  if (history === null) lines.push('HISTORY has not been compared with TASKS yet.');
+  else {
+    const { checkedTo, checkedAt, accepted, findings, lag, stalled } = history;
+    const known = accepted > 0 ? `, but for ${accepted} findings accepted` : '';
+    const verdict = findings.length === 0 ? `has every event once${known}` : 'IS NOT WHOLE';
+    lines.push(`HISTORY ${verdict}: compared with TASKS up to ${checkedTo}, ${relative(checkedAt, now)}.`);
+    for (const { what, fromSeq, toSeq, historySeq, foundAt } of findings)
+      lines.push(
+        `  events ${fromSeq} to ${toSeq}: ${what} (at ${historySeq} of HISTORY, found ${relative(foundAt, now)})`,
+      );
+    if (stalled) lines.push(`HISTORY HAS STOPPED: it lacks the last ${lag} events of TASKS.`);
+  }
+  for (const { stream, limit, seq, why } of dangers)
+    lines.push(`${limit} OF ${stream} IS ABOUT TO TAKE EVENT ${seq}: ${why}.`);
+  return lines;
 }
 
 /** Shows progress until the job ends, if that is wanted. Leaving here does not stop the job. */

@@ -409,6 +409,12 @@ export const catalogue = {
     'The streams hold events from sequence {firstSeq} on only: what rows say of earlier ones would be lost',
     'Verify, build into a schema of its own, or accept the loss (acceptLoss, --accept-loss).',
   ),
+  retention_needed: entry(
+    500,
+    false,
+    'The shorter {limit} would remove events of {stream} that are still needed, sequence {seq} first: {why}',
+    'Keep the limit until the task has ended and the read models have caught up; or accept the loss (TASKLEDGER_RETENTION_GUARD=warn).',
+  ),
   schema_in_use: entry(
     409,
     false,

@@ -3,6 +3,7 @@ import type { NatsConnection } from '@nats-io/transport-node';
 import type { Names } from '../log/subjects.ts';
 import type { FlowCheck } from '../observe/flow-check.ts';
 import type { Query } from '../query/query.ts';
+import type { StreamsDesk } from '../retention/desk.ts';
 
 export interface HealthCheck {
   readonly ok: boolean;
@@ -19,6 +20,8 @@ export interface HealthReport {
     readonly readModels?: HealthCheck;
     /** Whether work that could be done is done; the API stays ready when it is not. */
     readonly flow?: HealthCheck;
+    /** Whether HISTORY has everything, and no limit is about to take what is needed; no reason to be unready either. */
+    readonly streams?: HealthCheck;
   };
   /** What an acknowledged event survives (DESIGN.md 6). Null while the log cannot be asked. */
   readonly durability: { readonly replicas: number; readonly meaning: string } | null;
@@ -35,6 +38,7 @@ interface HealthOptions {
   readonly names: Names;
   readonly query?: Pick<Query, 'position'>;
   readonly flow?: Pick<FlowCheck, 'troubles'>;
+  readonly streams?: Pick<StreamsDesk, 'trouble'>;
 }
 
 /** No answer of a probe is waited for longer. */
@@ -44,7 +48,7 @@ const PROBE_MS = 2_000;
  * Health of the API process. Postgres being down does not make it unready: submission and work go on, and taking the
  * process out of service would stop them.
  */
-export function createHealth({ nc, names, query, flow }: HealthOptions): Health {
+export function createHealth({ nc, names, query, flow, streams }: HealthOptions): Health {
   return {
     async check() {
       const [nats, log, position, troubles] = await Promise.all([
@@ -66,6 +70,7 @@ export function createHealth({ nc, names, query, flow }: HealthOptions): Health 
           ...(position !== undefined && {
             readModels: position.ok ? { ok: true, detail: `at sequence ${position.value}` } : position,
           }),
+          ...(streams !== undefined && { streams: streamsCheckOf(streams.trouble()) }),
           ...(troubles !== undefined && { flow: troubles.ok ? flowCheckOf(troubles.value) : troubles }),
         },
         durability: log.ok ? durabilityOf(log.value.config.num_replicas) : null,
@@ -74,6 +79,9 @@ export function createHealth({ nc, names, query, flow }: HealthOptions): Health 
     },
   };
 }
+
+const streamsCheckOf = (trouble: string | undefined): HealthCheck =>
+  trouble === undefined ? { ok: true } : { ok: false, detail: trouble };
 
 const flowCheckOf = (troubles: readonly string[]): HealthCheck =>
   troubles.length === 0 ? { ok: true } : { ok: false, detail: troubles.join('; ') };

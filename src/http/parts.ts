@@ -11,6 +11,7 @@ import type { Config } from '../platform/config.ts';
 import type { Query } from '../query/query.ts';
 import type { Registry } from '../registry/registry.ts';
 import type { Workers } from '../registry/workers.ts';
+import type { StreamsDesk } from '../retention/desk.ts';
 import type { Schedules } from '../schedules/schedules.ts';
 import type { Health } from './health.ts';
 import type { Fact } from './why.ts';
@@ -23,6 +24,8 @@ export interface HttpParts {
   readonly schedules: Schedules;
   readonly query: Query;
   readonly projections: ProjectionDesk;
+  /** What is known of the streams' completeness. */
+  readonly streams: Pick<StreamsDesk, 'report' | 'acceptFindings'>;
   readonly operations: Operations;
   readonly log: EventLog;
   /** A reader of the log for one client's feed. */

@@ -43,6 +43,52 @@ export const JobSchema = z.object({
   finishedAt: instant.nullable(),
 });
 
+const task = z
+  .object({
+    tenant: z.string(),
+    taskId: z.string(),
+    seq: z.int().describe('Its first event'),
+    lastSeq: z.int().describe('Its last event'),
+  })
+  .nullable();
+
+export const StreamsSchema = z.object({
+  history: z
+    .object({
+      checkedTo: z.int().describe('Compared with TASKS up to this sequence of TASKS'),
+      lag: z.int().describe('Events that HISTORY has not drawn yet'),
+      stalled: z.boolean(),
+      findings: z.array(
+        z.object({
+          what: z.enum(['missing', 'doubled', 'foreign', 'deleted']),
+          fromSeq: z.int(),
+          toSeq: z.int(),
+          historySeq: z.int().describe('Where in HISTORY'),
+          foundAt: instant,
+        }),
+      ),
+      accepted: z.int().describe('Findings that an operator has accepted'),
+      checkedAt: instant,
+    })
+    .nullable(),
+  needed: z
+    .object({
+      position: z.int().describe('Every event after it is needed'),
+      oldest: task.describe('The unfinished task that began first'),
+      quietest: task.describe('The unfinished task that was silent longest'),
+      at: instant,
+    })
+    .nullable(),
+  dangers: z.array(
+    z.object({
+      stream: z.string(),
+      limit: z.enum(['max_age', 'max_bytes']),
+      seq: z.int().describe('The needed event that the limit is about to take'),
+      why: z.string(),
+    }),
+  ),
+});
+
 export const ProjectionsSchema = z.object({
   log: z.object({ firstSeq: z.int(), lastSeq: z.int() }),
   keptFromSeq: z.int().describe('From here on the streams have every event: what a rebuild starts from'),
@@ -56,4 +102,5 @@ export const ProjectionsSchema = z.object({
     }),
   ),
   jobs: z.array(JobSchema),
+  streams: StreamsSchema,
 });

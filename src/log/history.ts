@@ -10,6 +10,13 @@ export interface HistoryPlace {
   readonly storedAt: number;
 }
 
+/** A message of HISTORY. `sourceSeq`: undefined when it was not drawn from TASKS. */
+export interface HistoryMessage {
+  readonly seq: number;
+  readonly sourceSeq: number | undefined;
+  readonly storedAt: number;
+}
+
 export interface HistoryBounds {
   readonly first: HistoryPlace;
   readonly last: HistoryPlace;
@@ -23,6 +30,8 @@ export interface History {
   find(condition: (place: HistoryPlace) => boolean): Promise<HistoryPlace | undefined>;
   /** The first message at or after a sequence of HISTORY. */
   at(seq: number): Promise<HistoryPlace | undefined>;
+  /** The same, also when it is no event of TASKS. */
+  readonly messageAt: (seq: number) => Promise<HistoryMessage | undefined>;
 }
 
 /** The TASKS sequence that the server noted: `Nats-Stream-Source: <stream> <sequence> ...`. */
@@ -35,14 +44,17 @@ export function sourceSeqIn(headers: MsgHdrs | undefined): number | undefined {
 export function openHistory(jsm: JetStreamManager, names: Names): History {
   const stream = names.streams.history;
 
-  const at = async (seq: number): Promise<HistoryPlace | undefined> => {
+  const messageAt = async (seq: number): Promise<HistoryMessage | undefined> => {
     // The server skips what is gone; the client's type does not know.
     const query: { seq: number; next_by_subj: string } = { seq, next_by_subj: '>' };
     const found = await jsm.streams.getMessage(stream, query);
     if (found === null) return undefined;
-    const sourceSeq = sourceSeqIn(found.header);
-    if (sourceSeq === undefined) return undefined;
-    return { seq: found.seq, sourceSeq, storedAt: found.time.getTime() };
+    return { seq: found.seq, sourceSeq: sourceSeqIn(found.header), storedAt: found.time.getTime() };
+  };
+
+  const at = async (seq: number): Promise<HistoryPlace | undefined> => {
+    const found = await messageAt(seq);
+    return found?.sourceSeq === undefined ? undefined : { ...found, sourceSeq: found.sourceSeq };
   };
 
   const bounds = async (): Promise<HistoryBounds | undefined> => {
@@ -54,6 +66,7 @@ export function openHistory(jsm: JetStreamManager, names: Names): History {
 
   return {
     at,
+    messageAt,
     bounds,
     async find(condition) {
       const found = await bounds();

@@ -105,7 +105,7 @@ export function bucketConfigs(
   const lasting = { replicas, history: 1, storage: StorageType.File, ttl: 0 };
   const { tenants, types, keys, controls, operations, leaders, workers, schedules, scheduleMarks } =
     names.buckets;
-  const { rates, debounces } = names.buckets;
+  const { rates, debounces, retention } = names.buckets;
   return [
     [tenants, lasting],
     [types, lasting],
@@ -115,6 +115,7 @@ export function bucketConfigs(
     [leaders, lasting],
     [schedules, lasting],
     [scheduleMarks, lasting],
+    [retention, lasting],
     [workers, { ...lasting, ttl: WORKER_TTL_MS }],
     // A limit that is forgotten counts from a full bucket; none takes longer than a day to fill.
     [rates, { ...lasting, storage: StorageType.Memory, ttl: RATES_TTL_MS }],

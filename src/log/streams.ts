@@ -35,22 +35,36 @@ export interface StreamParts {
   readonly names: Names;
   readonly config: StreamsConfig;
   readonly logger: Logger;
+  /** Asked before a stream that holds events gets a shorter limit; it stays as it is when this throws. */
+  readonly beforeShrinking?: (stream: string, shorter: ShorterLimits) => Promise<void>;
+}
+
+/** The limits that are shorter than before. */
+export interface ShorterLimits {
+  readonly maxAgeMs?: number;
+  readonly maxBytes?: number;
 }
 
 /**
  * Makes the streams and buckets, or brings those that exist up to the configuration. Several processes may do it at once.
  * @throws TaskledgerError `nats_too_old`, `jetstream_missing`, `stream_incompatible` (names the setting), `log_unavailable`
  */
-export async function ensureStreams({ nc, names, config, logger }: StreamParts): Promise<void> {
+export async function ensureStreams({
+  nc,
+  names,
+  config,
+  logger,
+  beforeShrinking,
+}: StreamParts): Promise<void> {
   const jsm = await jetstreamManager(nc, { checkAPI: false });
   await requireServer(nc, jsm);
-  // HISTORY draws from TASKS, so it comes after it.
-  for (const wanted of streamConfigs(names, config)) {
-    await patiently(() => ensureStream(jsm, wanted, logger));
-  }
   const kvm = new Kvm(nc);
   for (const [bucket, options] of bucketConfigs(names, config)) {
     await patiently(() => ensureBucket(jsm, kvm, bucket, options));
+  }
+  // HISTORY draws from TASKS, so it comes after it.
+  for (const wanted of streamConfigs(names, config)) {
+    await patiently(() => ensureStream(jsm, wanted, { logger, beforeShrinking }));
   }
 }
 
@@ -100,7 +114,12 @@ const STREAM_NOT_FOUND = 10_059;
 /** More than one replica on a server that is in no cluster. */
 const REPLICAS_NOT_SUPPORTED = 10_074;
 
-async function ensureStream(jsm: JetStreamManager, wanted: WantedStream, logger: Logger): Promise<void> {
+async function ensureStream(
+  jsm: JetStreamManager,
+  wanted: WantedStream,
+  how: Pick<StreamParts, 'logger'> & { beforeShrinking: StreamParts['beforeShrinking'] | undefined },
+): Promise<void> {
+  const { logger, beforeShrinking } = how;
   const actual = await findStream(jsm, wanted.name);
   if (actual === undefined) {
     try {
@@ -109,15 +128,27 @@ async function ensureStream(jsm: JetStreamManager, wanted: WantedStream, logger:
       return;
     } catch (error) {
       if (!isApiError(error, STREAM_NAME_IN_USE)) throw error;
-      return ensureStream(jsm, wanted, logger);
+      return ensureStream(jsm, wanted, how);
     }
   }
   refuseIncompatible(wanted, actual);
   const changed = CHANGEABLE.filter((key) => wanted[key] !== undefined && wanted[key] !== actual[key]);
   if (changed.length === 0) return;
+  const shorter = shorterLimits(wanted, actual);
+  if (shorter !== undefined) await beforeShrinking?.(wanted.name, shorter);
   const update = Object.fromEntries(changed.map((key) => [key, wanted[key]]));
   await jsm.streams.update(wanted.name, update);
   logger.info({ stream: wanted.name, changed }, 'stream updated');
+}
+
+/** No limit is 0 for an age and -1 for bytes. */
+function shorterLimits(wanted: WantedStream, actual: Partial<StreamConfig>): ShorterLimits | undefined {
+  const shrinks = (to = 0, from = 0): boolean => to > 0 && (from <= 0 || to < from);
+  const shorter = {
+    ...(shrinks(wanted.max_age, actual.max_age) && { maxAgeMs: (wanted.max_age ?? 0) / 1e6 }),
+    ...(shrinks(wanted.max_bytes, actual.max_bytes) && { maxBytes: wanted.max_bytes ?? 0 }),
+  };
+  return Object.keys(shorter).length === 0 ? undefined : shorter;
 }
 
 async function findStream(jsm: JetStreamManager, name: string): Promise<StreamConfig | undefined> {

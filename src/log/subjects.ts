@@ -24,6 +24,8 @@ export interface Names {
     /** How far each schedule has been fired. */
     readonly scheduleMarks: string;
     readonly operations: string;
+    /** What is still needed of the streams, and what was found when they were checked. */
+    readonly retention: string;
     /** What is left of the submission rates, one key a limit. */
     readonly rates: string;
     /** Where the chain of tasks of each debounce key has come to. */
@@ -93,6 +95,7 @@ export function names(prefix: string): Names {
       schedules: `${p}schedules`,
       scheduleMarks: `${p}schedule_marks`,
       operations: `${p}operations`,
+      retention: `${p}retention`,
       rates: `${p}rates`,
       debounces: `${p}debounces`,
     },

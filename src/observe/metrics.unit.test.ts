@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { projectorReadings } from '../../projections/engine/readings.ts';
 import { OBSERVE_README, section } from '../../test/support/readme.ts';
 import { dispatcherReadings } from '../dispatch/readings.ts';
+import { retentionReadings } from '../retention/watch.ts';
 import { newCounters } from '../worker/hooks.ts';
 import { workerReadings } from '../worker/readings.ts';
 import { createMetrics } from './metrics.ts';
@@ -40,6 +41,7 @@ const everything = (): Reading[] => [
     stopped: {},
     poisoned: 0,
   }),
+  ...retentionReadings({ findings: [], lag: 4, dangers: [] }),
   ...workerReadings({ running: 1, ...newCounters(), completed: 6 }, false),
 ];
 

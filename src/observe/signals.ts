@@ -133,6 +133,28 @@ export const signals = {
   ),
   projectorOutage: signal('projector', 'gauge', 'projector_outage', [], '1 while Postgres cannot be written'),
 
+  historyFindings: signal(
+    'dispatcher',
+    'gauge',
+    'history_findings',
+    [],
+    'Places where HISTORY lacks events of TASKS or has them twice, not yet accepted by an operator',
+  ),
+  historyLag: signal(
+    'dispatcher',
+    'gauge',
+    'history_lag_events',
+    [],
+    'Events of TASKS that HISTORY has not drawn yet, when it was looked at last',
+  ),
+  retentionDangers: signal(
+    'dispatcher',
+    'gauge',
+    'retention_dangers',
+    [],
+    'Limits of the streams that are about to take what is still needed',
+  ),
+
   workerRunning: signal('worker', 'gauge', 'worker_running', [], 'Attempts under way'),
   workerClaimed: signal('worker', 'counter', 'worker_claimed_total', [], 'Attempts begun'),
   workerAttempts: signal(

@@ -249,6 +249,18 @@ export const settings = {
     25_000,
     'How long a process may take to stop after SIGTERM or Ctrl+C before it ends with exit code 1; a second signal ends it at once',
   ),
+  retentionCheckMs: setting(
+    'TASKLEDGER_RETENTION_CHECK_MS',
+    atLeast(50),
+    30_000,
+    'How often HISTORY is compared with TASKS, and the limits of both with what is still needed',
+  ),
+  retentionGuard: setting(
+    'TASKLEDGER_RETENTION_GUARD',
+    z.enum(['refuse', 'warn']),
+    'refuse',
+    'A shorter limit of TASKS or HISTORY that takes what an unfinished task or a read model needs stops the start (refuse), or is only told of (warn)',
+  ),
 
   logLevel: setting(
     'TASKLEDGER_LOG_LEVEL',

@@ -23,6 +23,8 @@ import { connectNats } from '../../src/platform/nats.ts';
 import type { Query } from '../../src/query/query.ts';
 import { openRegistry } from '../../src/registry/registry.ts';
 import { openWorkers } from '../../src/registry/workers.ts';
+import { createStreamsDesk } from '../../src/retention/desk.ts';
+import { openRetentionRecords } from '../../src/retention/records.ts';
 import { openSchedules } from '../../src/schedules/schedules.ts';
 import { testNamespace, testNatsUrl } from './servers.ts';
 
@@ -88,6 +90,8 @@ export async function startApi(
   const operations = openOperations({ nc, names: subjects, clock, logger });
   await operations.start();
   const workers = openWorkers({ nc, names: subjects });
+  const streams = createStreamsDesk(openRetentionRecords({ nc, names: subjects, logger }));
+  await streams.start();
   const health = createHealth({ nc, names: subjects, query });
   const parts: HttpParts = {
     config,
@@ -98,6 +102,7 @@ export async function startApi(
     schedules,
     operations,
     workers,
+    streams,
     explain: askDispatcher(nc, subjects.explain(config.dispatchGroup)),
     readLog: (options) => createLogReader({ nc, names: subjects, logger }, options),
     log,
@@ -129,6 +134,7 @@ export async function startApi(
       await http.stop();
       await operations.stop();
       await workers.stop();
+      await streams.stop();
       await backlog.stop();
       await schedules.stop();
       await serverClock.stop();

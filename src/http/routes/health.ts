@@ -9,13 +9,16 @@ export function publicRoutes(app: FastifyInstance, { health }: HttpParts): void 
     {
       schema: {
         tags: ['health'],
-        summary: 'The process answers; with `?deep`, 503 when work that could be done is not, and why',
+        summary:
+          'The process answers; with `?deep`, 503 when work that could be done is not or events are not safe, and why',
       },
     },
     async ({ query: { deep } }, reply) => {
       if (deep === undefined) return { status: 'ok' };
       const report = await health.check();
-      return reply.code(report.ready && report.checks.flow?.ok !== false ? 200 : 503).send(report);
+      const { flow, streams } = report.checks;
+      const well = report.ready && flow?.ok !== false && streams?.ok !== false;
+      return reply.code(well ? 200 : 503).send(report);
     },
   );
 

@@ -4,7 +4,7 @@ import { checkJson } from '../../intake/json-check.ts';
 import type { HttpParts } from '../parts.ts';
 import { POINT_DESCRIPTION, pointOf, pointParameter } from '../point-in-log.ts';
 import { addRoute, parse } from '../route.ts';
-import { JobSchema, ProjectionsSchema } from '../schemas-projections.ts';
+import { JobSchema, ProjectionsSchema, StreamsSchema } from '../schemas-projections.ts';
 import { requireOperator } from './types.ts';
 
 const NameParams = z.strictObject({ name: z.string().regex(/^[a-z_]{1,40}$/) });
@@ -22,18 +22,22 @@ const EVERY_JOB = ['tenant_forbidden', 'read_model_unavailable'] as const;
 const STARTS_JOB = [...EVERY_JOB, 'log_unavailable', 'projection_job_active'] as const;
 
 /** The read models and the work on them: the business of operators. */
-export function projectionRoutes(app: FastifyInstance, { projections: desk, logger }: HttpParts): void {
+export function projectionRoutes(
+  app: FastifyInstance,
+  { projections: desk, streams, logger }: HttpParts,
+): void {
   addRoute(app, {
     method: 'GET',
     url: '/v1/projections',
     scope: 'admin',
     tag: 'projections',
-    summary: 'How far the read models have come, and the last jobs on them',
+    summary:
+      'How far the read models have come, the last jobs on them, and what the streams they are built from lack',
     responses: { 200: ProjectionsSchema },
     errors: [...EVERY_JOB, 'log_unavailable'],
     async handler({ identity }) {
       requireOperator(identity);
-      return desk.status();
+      return { ...(await desk.status()), streams: streams.report() };
     },
   });
 
@@ -104,6 +108,22 @@ export function projectionRoutes(app: FastifyInstance, { projections: desk, logg
     async handler({ identity, params: { id } }) {
       requireOperator(identity);
       return desk.job(id);
+    },
+  });
+
+  addRoute(app, {
+    method: 'POST',
+    url: '/v1/projections/history/accept',
+    scope: 'admin',
+    tag: 'projections',
+    summary: 'Take note of what HISTORY lacks or has twice, so that it is no longer told of',
+    responses: { 200: StreamsSchema },
+    errors: ['tenant_forbidden', 'log_unavailable'],
+    async handler({ identity }) {
+      requireOperator(identity);
+      const accepted = await streams.acceptFindings();
+      logger.warn({ by: identity.id, accepted: accepted.history?.accepted }, 'findings in HISTORY accepted');
+      return accepted;
     },
   });
 
