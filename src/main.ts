@@ -192,6 +192,7 @@ async function apiRole({ config, nc, names, log, clock, logger, flow, told }: Pa
     clock: monotonicClock,
     logger,
     limitOf: (type) => registry.types.get(type)?.maxBacklog ?? config.maxBacklog,
+    delayedLimit: config.maxDelayed,
     tenantLimitOf: (tenant) => registry.tenants.get(tenant)?.maxBacklog,
   });
   const observe = (via: string) => (outcome: string, ms: number) => metrics.submission(via, outcome, ms);

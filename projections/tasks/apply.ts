@@ -4,8 +4,8 @@ import { jsonText } from '../engine/sql-text.ts';
 
 /**
  * What a batch changes in one row of `tasks`, in the columns' order. Instants are ms since 1970, JSON columns hold text.
- * They are the actors' times, because HISTORY does not keep when TASKS stored an event: a finished task's row is the same
- * whichever of the two it is built from. Only `dueAt` of a retry counts from the storing, as the dispatcher does.
+ * They are the actors' times, because HISTORY does not keep when TASKS stored an event: a task's row is the same
+ * whichever of the two it is built from. (The dispatcher counts a retry's backoff from the storing, a moment later.)
  * `null` means "says nothing" for what the SQL merges, and "none" for what the last event alone decides.
  */
 export interface TaskChange {
@@ -90,14 +90,14 @@ function begin({ event, seq }: Recorded): TaskChange {
   };
 }
 
-function fold(change: TaskChange, { event, seq, storedAt }: Recorded): void {
+function fold(change: TaskChange, { event, seq }: Recorded): void {
   change.status = statusAfter(event);
   change.priority = event.priority;
   change.round = event.round;
   change.attempt = event.attempt;
   change.seq = seq;
   change.updatedAt = event.at;
-  change.dueAt = dueAt(event, storedAt);
+  change.dueAt = dueAt(event);
   // A discarded dead letter ended when it died.
   if (event.kind !== 'DISCARDED') change.finishedAt = TERMINAL.has(event.kind as never) ? event.at : null;
   switch (event.kind) {
@@ -173,13 +173,13 @@ function statusAfter(event: TaskEvent): string {
 }
 
 /** The last event alone decides whether something is due. */
-function dueAt(event: TaskEvent, storedAt: number): number | null {
+function dueAt(event: TaskEvent): number | null {
   switch (event.kind) {
     case 'INGESTED':
       return event.data.runAt ?? null;
     case 'FAILED':
     case 'RETRY_CLAIMED':
-      return 'retryInMs' in event.data.next ? storedAt + event.data.next.retryInMs : null;
+      return 'retryInMs' in event.data.next ? event.at + event.data.next.retryInMs : null;
     case 'RESCHEDULED':
       return event.data.dueAt;
     case 'CARRIED':

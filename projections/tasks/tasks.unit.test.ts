@@ -22,7 +22,6 @@ import { apply, type TaskChange } from './apply.ts';
 
 const running = [queue(), claim(), start()];
 const once = { maxRetries: 0 };
-const STORED = NOW + 7;
 
 /** The one change after living through the commands, in one batch. */
 function rowAfter(...commands: Command[]): TaskChange {
@@ -94,7 +93,7 @@ describe('the row of a task after', () => {
     expect(rowAfter(ingest(), ...running, fail())).toMatchObject({
       status: 'FAILED',
       error: '{"name":"Error","message":"codec missing"}',
-      dueAt: STORED + 550,
+      dueAt: NOW + 550,
       finishedAt: null,
     });
   });
@@ -103,8 +102,14 @@ describe('the row of a task after', () => {
     expect(rowAfter(ingest(), ...running, lose())).toMatchObject({
       status: 'RETRY_CLAIMED',
       worker: 'w1',
-      dueAt: STORED + 550,
+      dueAt: NOW + 550,
     });
+  });
+
+  test('anything is the same whenever its events were stored: HISTORY stores them later', () => {
+    const { events } = given(ingest(), ...running, fail());
+    const later = events.map((recorded) => ({ ...recorded, storedAt: recorded.storedAt + 5_000 }));
+    expect(apply(later)).toEqual(apply(events));
   });
 
   test('a second claim has not started yet', () => {

@@ -240,7 +240,7 @@ describe('why a task is not running', () => {
       () => log.fail(taskIdOf(1)),
     );
     const dueAt = log.state(taskIdOf(1))?.dueAt;
-    expect(why(world, 1)).toEqual([{ kind: 'due_later', dueAt, retry: true }]);
+    expect(why(world, 1)).toEqual([{ kind: 'due_later', dueAt, retry: true, delayed: 1 }]);
     expect(why(world, 9)).toEqual([{ kind: 'unknown' }]);
     expect(core.explain('zeta', taskIdOf(1), log.now)).toEqual([{ kind: 'unknown' }]);
   });

@@ -19,6 +19,18 @@ describe('delays', () => {
     expect(named(decisions())).toEqual(['queue 1']);
   });
 
+  it('is no backlog, and is counted apart until its time has come', () => {
+    const { log, core, given } = coreWorld();
+    given(
+      () => log.ingest(1, { runAt: NOW + 1_000 }),
+      () => log.ingest(2, { runAt: NOW + 2_000 }),
+      () => log.ingest(3),
+    );
+    expect([core.waiting(), core.delayed()]).toEqual([{ transcode: 1 }, { transcode: 2 }]);
+    core.advance(NOW + 1_000);
+    expect([core.waiting(), core.delayed()]).toEqual([{ transcode: 2 }, { transcode: 1 }]);
+  });
+
   it('tells how late the tasks were that waited for a time', () => {
     const { log, core, given } = coreWorld();
     given(

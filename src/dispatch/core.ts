@@ -13,7 +13,7 @@ import { explain, type WhyFact } from './explain.ts';
 import { readId } from './id-bits.ts';
 import { Lateness } from './lateness.ts';
 import type { Ledger, TokenState } from './ledger.ts';
-import { flowOf, statsOf, waitingByLine, waitingByType } from './line-figures.ts';
+import { delayedByType, flowOf, statsOf, waitingByLine, waitingByType } from './line-figures.ts';
 import { LiveTask, Mode, PayloadSize } from './live-task.ts';
 import { PayloadCache } from './payload-cache.ts';
 import { mayAge, Placement } from './placement.ts';
@@ -310,6 +310,10 @@ export class DispatchCore {
 
   waiting(): Record<string, number> {
     return waitingByType(this.#place.lines);
+  }
+
+  delayed(): Record<string, number> {
+    return delayedByType(this.#place.lines);
   }
 
   waitingLines(): ReturnType<typeof waitingByLine> {

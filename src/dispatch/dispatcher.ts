@@ -70,9 +70,11 @@ export interface DispatcherStats {
 export interface BacklogNotice {
   /** Tasks of each type that wait, QUEUED and unclaimed included, delayed ones not. */
   readonly waiting: Readonly<Record<string, number>>;
+  /** Tasks of each type that wait for a time. */
+  readonly delayed: Readonly<Record<string, number>>;
   /** Types that have tasks waiting and no worker that could run them. */
   readonly noWorkers: readonly Unserved[];
-  /** The same by tenant over all types, for the tenants that have a `maxBacklog`. */
+  /** What waits by tenant over all types, for the tenants that have a `maxBacklog`. */
   readonly tenants: Readonly<Record<string, number>>;
   /** By line: work that could be claimed, and the claims that this leader has seen. */
   readonly flow: Readonly<Record<string, Pick<LineStats, 'ready' | 'claimed'>>>;
@@ -442,6 +444,7 @@ class LogDispatcher implements Dispatcher {
     if (!this.isLeader() || this.#parts.nc.isClosed()) return;
     const notice: BacklogNotice = {
       waiting: this.#core.waiting(),
+      delayed: this.#core.delayed(),
       tenants: this.#core.waitingByTenant(),
       noWorkers: this.#unservedNow,
       flow: this.#core.flow(),

@@ -22,8 +22,13 @@ export type WhyFact =
   | { readonly kind: 'being_queued' }
   /** DEAD_LETTER or CANCELLED is about to be recorded. */
   | { readonly kind: 'ending' }
-  /** `retry`: for the backoff after a failed attempt. */
-  | { readonly kind: 'due_later'; readonly dueAt: number; readonly retry: boolean }
+  /** `retry`: for the backoff after a failed attempt. `delayed`: tasks of its line that wait for a time, this one included. */
+  | {
+      readonly kind: 'due_later';
+      readonly dueAt: number;
+      readonly retry: boolean;
+      readonly delayed: number;
+    }
   | ({ readonly kind: 'paused' } & ScopedPause)
   /** `value` is a count of tasks, or tasks a second; `freeAt` when time alone lifts it. */
   | {
@@ -55,7 +60,12 @@ export function explain(task: LiveTask | undefined, now: number): WhyFact[] {
     case Mode.ending:
       return [{ kind: 'ending' }];
     case Mode.delayed: {
-      const due = { kind: 'due_later', dueAt: task.dueAt, retry: task.attempt > 0 } as const;
+      const due = {
+        kind: 'due_later',
+        dueAt: task.dueAt,
+        retry: attempt > 0,
+        delayed: line.delayed,
+      } as const;
       return [due, ...pauses(task, now)];
     }
     case Mode.waiting:

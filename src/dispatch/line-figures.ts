@@ -8,7 +8,14 @@ export function waitingByType(lines: Iterable<TypeLine>): Record<string, number>
   return waiting;
 }
 
-/** The same by version of each type. */
+/** Tasks of each type that wait for a time, a runAt or the backoff of a retry. They are no backlog. */
+export function delayedByType(lines: Iterable<TypeLine>): Record<string, number> {
+  const delayed: Record<string, number> = {};
+  for (const line of lines) delayed[line.type] = (delayed[line.type] ?? 0) + line.delayed;
+  return delayed;
+}
+
+/** What waits by version of each type. */
 export function* waitingByLine(
   lines: Iterable<TypeLine>,
 ): Generator<{ type: string; version: number; key: string; waiting: number }> {

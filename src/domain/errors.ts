@@ -137,6 +137,12 @@ export const catalogue = {
     'Type {type} has {waiting} tasks waiting; the limit is {limit}',
     'Retry after the time in Retry-After.',
   ),
+  delayed_full: entry(
+    429,
+    true,
+    'Type {type} has {waiting} tasks that wait for a time; the limit is {limit}',
+    'Submit it without runAt or delayMs, or retry after the time in Retry-After.',
+  ),
   tenant_backlog_full: entry(
     429,
     true,

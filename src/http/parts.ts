@@ -34,7 +34,7 @@ export interface HttpParts {
   /** Asks the leading dispatcher why a task is not running; undefined when none answers. */
   readonly explain: (tenant: string, taskId: string) => Promise<readonly Fact[] | undefined>;
   readonly health: Health;
-  readonly backlog: Pick<Backlog, 'full' | 'waiting'>;
+  readonly backlog: Pick<Backlog, 'full' | 'waiting' | 'fullDelayed' | 'delayed'>;
   readonly unserved: Pick<Unserved, 'versionsOf'>;
   readonly metrics: Metrics;
   readonly clock: Clock;

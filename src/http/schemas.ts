@@ -127,6 +127,11 @@ export const QueueSchema = z.object({
       waiting: z.int().nullable(),
       limit: z.int(),
       full: z.boolean(),
+      delayed: z
+        .object({ waiting: z.int().nullable(), limit: z.int(), full: z.boolean() })
+        .describe(
+          'Tasks that wait for a time; they are no part of `waiting`, and throttle delayed submissions alone',
+        ),
     })
     .describe('Of the type, over all tenants: what submission is throttled by'),
 });

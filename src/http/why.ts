@@ -91,7 +91,7 @@ function text(fact: Fact, { type }: { readonly type: string; readonly status: St
     case 'workers_busy':
       return `the workers are busy: ${said('running')} tasks run and ${said('ready')} are handed out`;
     case 'due_later':
-      return `it is due at ${said('dueAt')}${fact['retry'] === true ? ' after a failed attempt' : ''}`;
+      return `it is due at ${said('dueAt')}${fact['retry'] === true ? ' after a failed attempt' : ''}, as one of ${said('delayed')} of its type that wait for a time`;
     case 'paused':
       return `${pausedScope(fact)} is paused by ${said('actor')} (${said('reason')})${
         fact['until'] === undefined ? '' : ` until ${said('until')}`

@@ -33,7 +33,10 @@ function asked(
 describe('a waiting task', () => {
   test.each<[Fact, string]>([
     [{ kind: 'behind', count: 7, priority: 2 }, '7 tasks of its tenant and priority go first'],
-    [{ kind: 'due_later', dueAt: NOW, retry: true }, 'due at 2026-01-01T00:00:00.000Z after a failed'],
+    [
+      { kind: 'due_later', dueAt: NOW, retry: true, delayed: 3 },
+      'due at 2026-01-01T00:00:00.000Z after a failed attempt, as one of 3 of its type',
+    ],
     [{ kind: 'limit', limit: 'tenant_rate', value: 5 }, 'limit tenant_rate of 5 is reached'],
     [
       { kind: 'paused', type: 'transcode', actor: 'key:1', reason: 'provider is down' },

@@ -26,6 +26,10 @@ export interface Backlog extends Service {
   full(type: string): FullType | undefined;
   /** Set while submissions of a tenant with a `maxBacklog` are to be refused. */
   fullTenant(tenant: string): FullTenant | undefined;
+  /** Set while delayed submissions of the type are to be refused: those that wait for a time are counted apart. */
+  fullDelayed(type: string): FullType | undefined;
+  /** Tasks of a type that wait for a time, likewise. */
+  delayed(type: string): number | undefined;
   /** Waiting tasks of a type as last announced, or undefined when the dispatcher is silent. */
   waiting(type: string): number | undefined;
   /** Any full type: the gateway pulls nothing meanwhile. */
@@ -41,6 +45,8 @@ interface BacklogOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly limitOf: (type: string) => number;
+  /** Of each type; none when absent. */
+  readonly delayedLimit?: number;
   /** Undefined for a tenant without a limit of its own. */
   readonly tenantLimitOf?: (tenant: string) => number | undefined;
 }
@@ -49,9 +55,11 @@ const SILENCE_MS = 5_000;
 const RESUME_AT = 0.8;
 
 export function createBacklog(options: BacklogOptions): Backlog {
-  const { nc, names, clock, logger, limitOf, tenantLimitOf = () => undefined } = options;
+  const { nc, names, clock, logger, limitOf, delayedLimit, tenantLimitOf = () => undefined } = options;
   const types = new Levels(limitOf);
   const tenants = new Levels(tenantLimitOf);
+  const delayed = new Levels(() => delayedLimit);
+  const all = [types, tenants, delayed];
   let announcedAt = Number.NEGATIVE_INFINITY;
   const listeners: (() => void)[] = [];
   let subscription: Subscription | undefined;
@@ -76,10 +84,12 @@ export function createBacklog(options: BacklogOptions): Backlog {
     const wasFull = types.any() !== undefined;
     for (const { name, ...level } of types.judge(announced.waiting)) tell({ type: name, ...level });
     for (const { name, ...level } of tenants.judge(announced.tenants)) tell({ tenant: name, ...level });
+    for (const { name, waiting, ...level } of delayed.judge(announced.delayed))
+      tell({ type: name, delayed: waiting, ...level });
     if (wasFull && types.any() === undefined) open();
   }
 
-  const tell = ({ full, ...fields }: Omit<Turn, 'name'> & ({ type: string } | { tenant: string })): void =>
+  const tell = ({ full, ...fields }: { full: boolean; [field: string]: unknown }): void =>
     logger.warn(fields, full ? 'backlog is full' : 'backlog is open again');
 
   return {
@@ -91,10 +101,9 @@ export function createBacklog(options: BacklogOptions): Backlog {
         },
       });
       watchdog = setInterval(() => {
-        if ((types.any() ?? tenants.any()) === undefined || !silent()) return;
+        if (all.every((levels) => levels.any() === undefined) || !silent()) return;
         logger.warn({ silentMs: SILENCE_MS }, 'the dispatcher is silent: submissions are let through');
-        types.clear();
-        tenants.clear();
+        for (const levels of all) levels.clear();
         open();
       }, 1_000);
       watchdog.unref();
@@ -109,6 +118,11 @@ export function createBacklog(options: BacklogOptions): Backlog {
       const level = silent() ? undefined : tenants.full(tenant);
       return level && { tenant, ...level };
     },
+    fullDelayed(type) {
+      const level = silent() ? undefined : delayed.full(type);
+      return level && { type, ...level };
+    },
+    delayed: (type) => (silent() ? undefined : delayed.waiting(type)),
     waiting: (type) => (silent() ? undefined : types.waiting(type)),
     anyFull() {
       const type = silent() ? undefined : types.any();
@@ -172,11 +186,14 @@ class Levels {
 
 type Counts = Readonly<Record<string, number>>;
 
-function announcedIn(text: string): { readonly waiting: Counts; readonly tenants: Counts } | undefined {
+function announcedIn(text: string): Readonly<Record<'waiting' | 'tenants' | 'delayed', Counts>> | undefined {
   const isCounts = (value: unknown): value is Counts => typeof value === 'object' && value !== null;
   try {
-    const { waiting, tenants = {} } = JSON.parse(text) as { waiting?: unknown; tenants?: unknown };
-    return isCounts(waiting) && isCounts(tenants) ? { waiting, tenants } : undefined;
+    const said = JSON.parse(text) as Partial<Record<'waiting' | 'tenants' | 'delayed', unknown>>;
+    const { waiting, tenants = {}, delayed = {} } = said;
+    return isCounts(waiting) && isCounts(tenants) && isCounts(delayed)
+      ? { waiting, tenants, delayed }
+      : undefined;
   } catch {
     return undefined;
   }

@@ -21,6 +21,7 @@ async function setup(limits: Record<string, number> = {}) {
     clock: { now: () => now },
     logger: silentLogger,
     limitOf: (type) => limits[type] ?? 100,
+    delayedLimit: 10,
     tenantLimitOf: (tenant) => (tenant === 'acme' ? 10 : undefined),
   });
   backlog.onOpen(() => {
@@ -86,6 +87,22 @@ test.each(['', '{', 'null', '[]', '{"waiting":7}', '{"waiting":null}'])(
     expect(backlog.full('a')).toBeDefined();
   },
 );
+
+test('tasks that wait for a time are counted apart: they fill nothing but themselves', async () => {
+  const { backlog, say, opened } = await setup();
+  const fullAt = (delayed: number) => {
+    say(JSON.stringify({ waiting: { a: 1 }, delayed: { a: delayed } }));
+    return backlog.fullDelayed('a') !== undefined;
+  };
+  expect([9, 10, 9, 8].map(fullAt)).toEqual([false, true, true, false]);
+  expect(fullAt(1_000)).toBe(true);
+  expect(backlog.fullDelayed('a')).toEqual({ type: 'a', waiting: 1_000, limit: 10 });
+  expect(backlog.delayed('a')).toBe(1_000);
+  expect(backlog.waiting('a')).toBe(1);
+  expect(backlog.full('a')).toBeUndefined();
+  expect(backlog.anyFull()).toBeUndefined();
+  expect(opened()).toBe(0);
+});
 
 describe('a tenant', () => {
   test('with a limit of its own is full at it and until 80 % of it; others never are', async () => {

@@ -55,7 +55,7 @@ export interface IntakeOptions {
   readonly types: { get(type: string): TypeSettings | undefined };
   readonly config: Pick<Config, 'maxPayloadBytes' | 'maxPayloadDepth' | 'hotWindowHours'>;
   readonly clock: Clock;
-  readonly backlog: Pick<Backlog, 'full'> & Partial<Pick<Backlog, 'fullTenant'>>;
+  readonly backlog: Pick<Backlog, 'full'> & Partial<Pick<Backlog, 'fullTenant' | 'fullDelayed'>>;
   /** No bounds when absent. */
   readonly rates?: Pick<SubmissionRates, 'take'>;
   /** What throttle and debounce go by: the servers' time, and where the chains of debounce keys have come to. */
@@ -87,7 +87,9 @@ export function createIntake(options: IntakeOptions): Intake {
     });
     if (!parsed.ok) return refused(parsed.issues);
     const { submission } = parsed;
-    const throttled = context.ignoreBacklog === true ? undefined : await throttle(tenant, submission.type);
+    const throttled =
+      delayedOver(submission) ??
+      (context.ignoreBacklog === true ? undefined : await throttle(tenant, submission.type));
     if (throttled !== undefined) return refused([throttled]);
     const stored = save(submission, context);
     return confirmWithinMs === undefined ? stored : within(confirmWithinMs, stored);
@@ -101,6 +103,12 @@ export function createIntake(options: IntakeOptions): Intake {
     return window.kind === 'throttle'
       ? submitThrottled(log, command, { ...window, now })
       : debouncer.submit({ command, window, submittedAt: now, once: context.sentAt !== undefined });
+  }
+
+  /** What comes by message as well: it waits in its stream instead of in the dispatcher's memory. */
+  function delayedOver({ type, runAt }: Submission): Issue | undefined {
+    const full = runAt === undefined || runAt <= clock.now() ? undefined : backlog.fullDelayed?.(type);
+    return full && issue('delayed_full', { ...full });
   }
 
   /** The rates last: a token is not spent on what is refused anyhow. */

@@ -32,7 +32,10 @@ function setup({ append, events = [] }: { append?: EventLog['append']; events?: 
     config: { maxPayloadBytes: 1_000, maxPayloadDepth: 8, hotWindowHours: 24 },
     windows: { clock: { now: () => 5 }, places: { change: async () => ({ id: KEY, seq: 0 }) } },
     clock: { now: () => 5 },
-    backlog: { full: (type) => (type === 'full' ? { type, waiting: 9, limit: 9 } : undefined) },
+    backlog: {
+      full: (type) => (type === 'full' ? { type, waiting: 9, limit: 9 } : undefined),
+      fullDelayed: (type) => (type === 'late' ? { type, waiting: 9, limit: 9 } : undefined),
+    },
     observe: (outcome) => outcomes.push(outcome),
   });
   return { intake, events, outcomes };
@@ -128,6 +131,18 @@ test('a full type is refused, but not what has been accepted elsewhere already',
   });
   expect(events).toEqual([]);
   expect(await intake.submit('acme', full, { ...context, ignoreBacklog: true })).toMatchObject({ ok: true });
+});
+
+test('when too many wait for a time, only what is to wait for one as well is refused, by message too', async () => {
+  const { intake } = setup();
+  const late = { ...submission, type: 'late' };
+  const delayed = { ...late, delayMs: 1_000 };
+  for (const each of [context, { ...context, ignoreBacklog: true }])
+    expect(await intake.submit('acme', delayed, each)).toMatchObject({
+      ok: false,
+      error: { code: 'delayed_full', status: 429, retryable: true, details: { waiting: 9, limit: 9 } },
+    });
+  expect(await intake.submit('acme', { ...late, delayMs: 0 }, context)).toMatchObject({ ok: true });
 });
 
 test.each(['nonsense', '', 'x'.repeat(200)])('the trace %j is dropped', async (trace) => {

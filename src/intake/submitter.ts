@@ -63,6 +63,7 @@ export async function createSubmitter(options: SubmitterOptions): Promise<Submit
     clock: monotonicClock,
     logger,
     limitOf: (type) => types.get(type)?.maxBacklog ?? config.maxBacklog,
+    delayedLimit: config.maxDelayed,
     tenantLimitOf: (name) => tenants.get(name)?.maxBacklog,
   });
   const parts = serviceGroup('submitter', [clock, settings, backlog]);

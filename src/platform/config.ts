@@ -141,6 +141,12 @@ export const settings = {
     100_000,
     'Waiting tasks of a type above which submission answers 429, until 80 % of it',
   ),
+  maxDelayed: setting(
+    'TASKLEDGER_MAX_DELAYED',
+    atLeast(1),
+    1_000_000,
+    'Tasks of a type that wait for a time above which delayed submissions answer 429, until 80 % of it',
+  ),
   inlinePayloadBytes: setting(
     'TASKLEDGER_INLINE_PAYLOAD_BYTES',
     count,

@@ -191,7 +191,12 @@ test('queues count by type, with each priority and the backlog', async () => {
       ],
       pauses: [],
       noWorkers: [],
-      backlog: { waiting: null, limit: 100_000, full: false },
+      backlog: {
+        waiting: null,
+        limit: 100_000,
+        full: false,
+        delayed: { waiting: null, limit: 1_000_000, full: false },
+      },
     },
   ]);
 });

@@ -65,6 +65,7 @@ export async function startApi(
     clock,
     logger,
     limitOf: (type) => registry.types.get(type)?.maxBacklog ?? config.maxBacklog,
+    delayedLimit: config.maxDelayed,
     tenantLimitOf: (tenant) => registry.tenants.get(tenant)?.maxBacklog,
   });
   await backlog.start();

@@ -69,6 +69,11 @@ export function queueRoutes(
     waiting: backlog.waiting(type) ?? null,
     limit: registry.types.get(type)?.maxBacklog ?? config.maxBacklog,
     full: backlog.full(type) !== undefined,
+    delayed: {
+      waiting: backlog.delayed(type) ?? null,
+      limit: config.maxDelayed,
+      full: backlog.fullDelayed(type) !== undefined,
+    },
   });
 }
 

@@ -29,6 +29,7 @@ const SUBMISSION_ERRORS = [
   'tenant_forbidden',
   'tenant_unknown',
   'backlog_full',
+  'delayed_full',
   'tenant_backlog_full',
   'submission_rate_limited',
   'log_unavailable',
