@@ -2,7 +2,7 @@ import type { ScopedPause } from '../registry/controls.ts';
 import type { TokenBucket } from './token-bucket.ts';
 
 /** Why nothing may start: bits of `Allowance.blocks`. */
-export const Block = { paused: 1, concurrency: 2, rate: 4 } as const;
+export const Block = { paused: 1, concurrency: 2, rate: 4, newLeader: 8 } as const;
 
 /** What somebody may have running: a type, a tenant, or a tenant in one type. Its Ledger alone changes it. */
 export class Allowance {

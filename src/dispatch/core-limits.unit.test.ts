@@ -64,6 +64,33 @@ describe('a limit of concurrency', () => {
     expect(named(decisions())).toEqual(['queue 2']);
   });
 
+  it('is kept by a leader who took over: what is limited waits for what may still arrive, and nothing else does', () => {
+    const world = coreWorld(wide);
+    const { core, log, given, decisions, append } = world;
+    core.terms.putTenant('acme', { name: 'acme', createdAt, limits: { concurrency: 1 } }, NOW);
+    given(
+      () => log.ingest(1),
+      () => log.ingest(2),
+      () => log.ingest(3, { tenant: 'zeta', concurrencyKey: 'gpu' }),
+      () => log.ingest(4, { tenant: 'zeta' }),
+    );
+    core.terms.holdLimited(NOW + 10_000, NOW);
+    expect(named(decisions())).toEqual(['queue 4']);
+    expect(core.explain('acme', taskIdOf(1), NOW).map(({ kind }) => kind)).toContain('new_leader');
+    expect(core.explain('zeta', taskIdOf(3), NOW)[0]).toEqual({ kind: 'new_leader' });
+    // An append of the leader before arrives.
+    given(() =>
+      log.do(taskIdOf(2), { kind: 'dispatcher', id: 'd0' }, { kind: 'queue', inlinePayload: true }),
+    );
+    expect(core.nextWakeAt()).toBe(NOW + 10_000);
+    core.advance(NOW + 10_000);
+    const after = decisions();
+    expect(named(after)).toEqual(['queue 3']);
+    for (const decision of after) append(decision);
+    given(...ended(world, 2));
+    expect(named(decisions())).toEqual(['queue 1']);
+  });
+
   it('counts from QUEUED until the attempt ends, and lets the next one in at once', () => {
     const world = coreWorld(wide);
     const { core, log, given, run, decisions } = world;

@@ -96,7 +96,7 @@ export class DispatchCore {
   }
 
   /** Tenants' and types' settings, and pauses: tell it all that there is before the log, and every change. */
-  get terms(): Pick<Ledger, 'putTenant' | 'putType' | 'putPause'> {
+  get terms(): Pick<Ledger, 'putTenant' | 'putType' | 'putPause' | 'holdLimited'> {
     return this.#place.ledger;
   }
 

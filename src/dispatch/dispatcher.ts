@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { TaskledgerError } from '../domain/errors.ts';
 import type { Recorded } from '../domain/events.ts';
@@ -36,6 +37,7 @@ export interface DispatcherParts {
     Config,
     | 'dispatchGroup'
     | 'leaderLeaseMs'
+    | 'takeoverHoldMs'
     | 'readyWindowMin'
     | 'readyWindowMax'
     | 'readyWindowMs'
@@ -102,6 +104,7 @@ const AGE_GRAIN = 1 / 200;
 const SPARE_MS = 15_000;
 /** How long `stop` waits for appends; without NATS they would take much longer. */
 const STOP_WAIT_MS = 3_000;
+const LOOK_AGAIN_MS = 500;
 /** Tasks that are woken before the log is read on: a thousand take about a millisecond. */
 const MAX_WOKEN = 2_000;
 /** The sweep comes anyway; Node's timers cannot be set much further. */
@@ -173,6 +176,7 @@ class LogDispatcher implements Dispatcher {
       actor: { kind: 'dispatcher', id: owner },
       logger,
       inlinePayloadBytes: config.inlinePayloadBytes,
+      may: () => this.#leadership.holds(),
       onReturned: () => this.#pump(),
     });
     this.#alarm = new Alarm({
@@ -210,7 +214,7 @@ class LogDispatcher implements Dispatcher {
       owner,
       leaseMs: config.leaderLeaseMs,
       logger,
-      onChange: (leads) => this.#onLeadership(leads),
+      onChange: (leads, inherited) => this.#onLeadership(leads, inherited),
     });
   }
 
@@ -266,12 +270,14 @@ class LogDispatcher implements Dispatcher {
     for (const interval of this.#intervals.splice(0)) clearInterval(interval);
     clearTimeout(this.#wakeTimer);
     await this.#answers.stop();
-    // The lead is given back first: the standby need not wait for appends that rule 1 makes harmless.
+    // What is under way counts against limits: whoever leads next must find it in the log, or know that it may still arrive.
+    this.#core.enter('following');
+    await this.#performer.whenIdle(STOP_WAIT_MS);
+    if (this.#performer.stats().underWay > 0) this.#leadership.keepUntilItEnds();
     await this.#leadership.stop();
     await this.#snapshots.stop();
     await this.#reconciler.stop();
     await this.#fleet.stop();
-    await this.#performer.whenIdle(STOP_WAIT_MS);
     await this.#reader?.stop();
     await this.#alarm.stop();
     await this.#settings.stop();
@@ -371,20 +377,26 @@ class LogDispatcher implements Dispatcher {
     return true;
   }
 
-  #onLeadership(leads: boolean): void {
+  #onLeadership(leads: boolean, inherited: boolean): void {
     this.#alarm.forget();
-    if (leads) void this.#takeOver();
+    if (leads) void this.#takeOver(inherited);
     else this.#core.enter('following');
   }
 
-  /** The former leader may have appended until a moment ago: decide only when all of it is folded. */
-  async #takeOver(): Promise<void> {
-    try {
-      const { lastSeq } = await this.#parts.log.bounds();
-      await this.#reader?.whenReached(lastSeq);
-    } catch (error) {
-      // Rule 1 keeps an early leader harmless; conflicts are all it costs.
-      this.#parts.logger.warn({ error: String(error) }, 'leading without having seen the end of the log');
+  /** The former leader may have appended until a moment ago: decide only when all of it is folded, or limits are exceeded. */
+  async #takeOver(inherited: boolean): Promise<void> {
+    const { clock, config, logger, log } = this.#parts;
+    if (inherited) this.#core.terms.holdLimited(clock.now() + config.takeoverHoldMs, clock.now());
+    for (let seen = false; !seen; ) {
+      if (this.#stopping || !this.#leadership.holds()) return;
+      try {
+        const { lastSeq } = await log.bounds();
+        await this.#reader?.whenReached(lastSeq);
+        seen = true;
+      } catch (error) {
+        logger.warn({ error: String(error) }, 'the end of the log is not known yet; looking again');
+        await delay(LOOK_AGAIN_MS);
+      }
     }
     if (this.#stopping || !this.#leadership.holds()) return;
     this.#core.enter('leading');

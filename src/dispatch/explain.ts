@@ -37,6 +37,8 @@ export type WhyFact =
       readonly value: number;
       readonly freeAt?: number;
     }
+  /** The leader is new, and what the one before had sent may still arrive. */
+  | { readonly kind: 'new_leader' }
   | { readonly kind: 'ordering_key'; readonly key: string; readonly heldBy: string }
   /** Tasks of the same tenant, type and class that go first. */
   | { readonly kind: 'behind'; readonly count: number; readonly priority: number }
@@ -78,7 +80,7 @@ export function explain(task: LiveTask | undefined, now: number): WhyFact[] {
 }
 
 function waiting(task: LiveTask, now: number): WhyFact[] {
-  const facts: WhyFact[] = [...pauses(task, now), ...limits(task, now), ...keys(task)];
+  const facts: WhyFact[] = [...pauses(task, now), ...limits(task, now), ...newLeader(task), ...keys(task)];
   const { line, share, priority } = task;
   const count = task.spot === Spot.lane ? share.lane(task).ahead(task) : 0;
   if (count > 0) facts.push({ kind: 'behind', count, priority });
@@ -91,6 +93,12 @@ const pauses = ({ share }: LiveTask, now: number): WhyFact[] =>
   [share.type, share.tenant, share].flatMap(({ pause }): WhyFact[] =>
     pause !== undefined && holdsAt(pause, now) ? [{ kind: 'paused', ...pause }] : [],
   );
+
+const newLeader = ({ share, spot }: LiveTask): WhyFact[] =>
+  [share.type, share.tenant, share].some(({ blocks }) => (blocks & Block.newLeader) !== 0) ||
+  (spot === Spot.held && share.type.keysHeld)
+    ? [{ kind: 'new_leader' }]
+    : [];
 
 const limits = ({ share }: LiveTask, now: number): WhyFact[] => [
   ...limitsOf(share.type, { concurrency: 'type_concurrency' }, now),

@@ -59,7 +59,8 @@ export class KeyGates {
       if (concurrency !== undefined) this.#fill(concurrency);
       return false;
     }
-    if (concurrency === undefined || concurrency.taken < this.#share.type.keyLimit) return true;
+    const { keyLimit, keysHeld } = this.#share.type;
+    if (concurrency === undefined || (concurrency.taken < keyLimit && !keysHeld)) return true;
     concurrency.hold(task);
     return false;
   }

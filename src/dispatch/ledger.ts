@@ -33,6 +33,8 @@ export class Ledger {
   readonly #tenants = new Map<string, Tenant>();
   readonly #types = new Map<string, TypeTerms>();
   readonly #wakes = new KeyHeap<Allowance>();
+  /** Until then (ms since 1970) nothing starts that a limit of concurrency bounds: see `holdLimited`. */
+  #heldUntil = Number.NEGATIVE_INFINITY;
 
   constructor(parts: LedgerParts) {
     this.#parts = parts;
@@ -57,6 +59,7 @@ export class Ledger {
     let terms = this.#types.get(name);
     if (terms === undefined) {
       terms = new TypeTerms(name);
+      terms.keysHeld = this.#heldUntil !== Number.NEGATIVE_INFINITY;
       this.#types.set(name, terms);
     }
     return terms;
@@ -142,13 +145,26 @@ export class Ledger {
     this.#judge(paused, now);
   }
 
+  /**
+   * Another one led until a moment ago and did not hand over: what it had sent may still arrive, and would come on top of what is
+   * decided now. So what has a limit of concurrency, of its own or of a key, waits until the log must have all of it.
+   */
+  holdLimited(until: number, now: number): void {
+    this.#heldUntil = until;
+    for (const terms of this.#types.values()) terms.keysHeld = true;
+    for (const of of this.#allowances()) this.#judge(of, now);
+  }
+
   /** When `advance` next has something to do (ms since 1970); Infinity when never. */
   nextWakeAt(): number {
-    return this.#wakes.topKey();
+    const heldUntil =
+      this.#heldUntil === Number.NEGATIVE_INFINITY ? Number.POSITIVE_INFINITY : this.#heldUntil;
+    return Math.min(this.#wakes.topKey(), heldUntil);
   }
 
   /** Ends pauses and blocks whose time has come. */
   advance(now: number): void {
+    if (this.#heldUntil <= now) this.#endHold(now);
     while (this.#wakes.topKey() <= now) {
       const at = this.#wakes.topKey();
       const woken = this.#wakes.pop();
@@ -161,6 +177,27 @@ export class Ledger {
   /** The type may have something to give. */
   touch({ lines }: TypeTerms): void {
     for (const line of lines) this.#parts.touch(line);
+  }
+
+  #endHold(now: number): void {
+    if (this.#heldUntil === Number.NEGATIVE_INFINITY) return;
+    this.#heldUntil = Number.NEGATIVE_INFINITY;
+    for (const terms of this.#types.values()) {
+      terms.keysHeld = false;
+      this.touch(terms);
+    }
+    for (const of of this.#allowances()) {
+      this.#judge(of, now);
+      if (of instanceof Share) of.gates.limitChanged();
+    }
+  }
+
+  *#allowances(): Generator<Allowance> {
+    yield* this.#types.values();
+    for (const tenant of this.#tenants.values()) {
+      yield tenant;
+      yield* tenant.shares.values();
+    }
   }
 
   #tenant(name: string): Tenant {
@@ -208,6 +245,7 @@ export class Ledger {
       blocks |= Block.paused;
       if (of.pause.until !== undefined) this.#wake(of, Date.parse(of.pause.until));
     }
+    if (now < this.#heldUntil && of.limit !== Number.POSITIVE_INFINITY) blocks |= Block.newLeader;
     const tokenAt = of.bucket?.readyAt(now) ?? 0;
     if (tokenAt > now) {
       blocks |= Block.rate;

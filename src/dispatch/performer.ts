@@ -21,6 +21,8 @@ export interface PerformerParts {
   readonly actor: Actor;
   readonly logger: Logger;
   readonly inlinePayloadBytes: number;
+  /** Whether it may still append: a former leader must not send again what it had under way. */
+  readonly may: () => boolean;
   /** Called when an outcome other than `stored` may have given the core something to decide. */
   onReturned(): void;
 }
@@ -117,7 +119,7 @@ export class Performer {
   /** True when stored. */
   async #append({ task, seq }: Decision, event: TaskEvent): Promise<boolean> {
     const { core, clock, log, logger } = this.#parts;
-    const outcome = await log.append(event, seq);
+    const outcome = await log.append(event, seq, this.#parts.may);
     if (outcome.status === 'stored') return true;
     this.#conflicts += 1;
     if (outcome.lastSeq > seq) {

@@ -21,6 +21,8 @@ export class TypeTerms extends Allowance {
   readonly lines: TypeLine[] = [];
   /** Tasks of one tenant and concurrency key that may hold a slot. */
   keyLimit = 1;
+  /** Nothing that has a concurrency key may start: see `holdLimited` of the Ledger. */
+  keysHeld = false;
 
   constructor(type: string) {
     super();

@@ -98,6 +98,8 @@ function text(fact: Fact, { type }: { readonly type: string; readonly status: St
       }`;
     case 'limit':
       return `the limit ${said('limit')} of ${said('value')} is reached`;
+    case 'new_leader':
+      return 'the dispatcher has just taken over, and what has a limit waits until it must know of all that runs';
     case 'ordering_key':
       return `task ${said('heldBy')} with the same ordering key goes first`;
     case 'behind':

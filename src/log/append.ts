@@ -28,12 +28,16 @@ export interface AppendParts {
 export function createAppend({ names, publisher, readTask }: AppendParts) {
   const doubts = new Set<string>();
 
-  return async function append(event: TaskEvent, expectedSeq: number): Promise<AppendOutcome> {
+  return async function append(
+    event: TaskEvent,
+    expectedSeq: number,
+    may?: () => boolean,
+  ): Promise<AppendOutcome> {
     const subject = names.taskEvent(event.tenant, event.type, event.taskId, event.kind, versionOf(event));
     const headers = fenceHeaders(names.fence(event.tenant, event.taskId), expectedSeq);
     let outcome: PublishOutcome;
     try {
-      outcome = await publisher.send(encodeMessage(subject, headers, encodeEvent(event)));
+      outcome = await publisher.send(encodeMessage(subject, headers, encodeEvent(event)), may);
     } catch (error) {
       if (error instanceof TaskledgerError && error.details['doubtful'] === true) remember(doubts, event.id);
       throw error;

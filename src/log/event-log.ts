@@ -14,9 +14,10 @@ export type AppendOutcome =
 export interface EventLog {
   /**
    * Stores one event if the task's last sequence still is `expectedSeq` (0: the task must not exist).
-   * Retries unknown outcomes with the same event id and recognises its own earlier success.
+   * Retries unknown outcomes with the same event id and recognises its own earlier success. `may` is asked before every
+   * try; when it says no, the append is given up as `log_unavailable`.
    */
-  append(event: TaskEvent, expectedSeq: number): Promise<AppendOutcome>;
+  append(event: TaskEvent, expectedSeq: number, may?: () => boolean): Promise<AppendOutcome>;
   /** The task's events that the hot window still holds, in order. `atLeastSeq`: not older than this sequence, even on a lagging replica. */
   readTask(tenant: string, taskId: string, atLeastSeq?: number): Promise<Recorded[]>;
   /** Only the last of each kind, in order: one request, however long the history is. */

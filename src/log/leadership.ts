@@ -13,8 +13,8 @@ export interface LeadershipParts {
   readonly owner: string;
   readonly leaseMs: number;
   readonly logger: Logger;
-  /** Called on every change; also on `stop` when it led. */
-  onChange(leads: boolean): void;
+  /** Called on every change; also on `stop` when it led. `inherited`: somebody else led before, and did not give the lead back. */
+  onChange(leads: boolean, inherited: boolean): void;
 }
 
 /** The server's answer to an update whose expected revision is not the last one. */
@@ -46,6 +46,7 @@ export class Leadership implements Service {
   #wake: (() => void) | undefined;
   /** The key was seen to become free. */
   #released = false;
+  #givesBack = true;
 
   constructor(parts: LeadershipParts) {
     this.#parts = parts;
@@ -68,6 +69,11 @@ export class Leadership implements Service {
     this.#loop = this.#run();
   }
 
+  /** `stop` will not give the key back: a standby waits for the lease to end, and knows why. */
+  keepUntilItEnds(): void {
+    this.#givesBack = false;
+  }
+
   /** Gives the key back, so that a standby takes over at once. */
   async stop(): Promise<void> {
     this.#stopping = true;
@@ -76,7 +82,7 @@ export class Leadership implements Service {
     await this.#loop;
     if (!this.#leads) return;
     this.#follow('stopped');
-    if (this.#parts.nc.isClosed()) return;
+    if (this.#parts.nc.isClosed() || !this.#givesBack) return;
     await this.#kv?.delete(this.#parts.key, { previousSeq: this.#revision }).catch((error: unknown) => {
       this.#parts.logger.warn({ key: this.#parts.key, error: String(error) }, 'the lead was not given back');
     });
@@ -138,14 +144,14 @@ export class Leadership implements Service {
     this.#leads = true;
     this.#since = now;
     this.#parts.logger.info({ key: this.#parts.key, owner: this.#parts.owner }, 'leading');
-    this.#parts.onChange(true);
+    this.#parts.onChange(true, held);
   }
 
   #follow(reason: string): void {
     this.#leads = false;
     this.#revision = 0;
     this.#parts.logger.info({ key: this.#parts.key, owner: this.#parts.owner, reason }, 'no longer leading');
-    this.#parts.onChange(false);
+    this.#parts.onChange(false, false);
   }
 
   async #entry(): Promise<KvEntry | undefined> {

@@ -38,6 +38,7 @@ interface Pending {
   readonly options: { reply: string; headers?: MsgHdrs };
   readonly settle: (outcome: PublishOutcome) => void;
   readonly fail: (error: TaskledgerError) => void;
+  readonly may: (() => boolean) | undefined;
   /** Performance clock, ms. */
   readonly giveUpAt: number;
   /** When the try is taken for lost; Infinity while it waits to be sent again. */
@@ -99,13 +100,15 @@ export class Publisher {
     throw new TaskledgerError('log_refused', { subject, code: outcome.code, reason: outcome.description });
   }
 
-  /** Like `publish`, but a refusal is a value. */
-  send(message: OutgoingMessage): Promise<PublishOutcome> {
+  /** Like `publish`, but a refusal is a value. `may` is asked before every try: once it says no, the message is given up. */
+  send(message: OutgoingMessage, may?: () => boolean): Promise<PublishOutcome> {
     if (this.#taken < this.#config.appendInFlight) {
       this.#taken += 1;
-      return this.#exchange(message);
+      return this.#exchange(message, may);
     }
-    return new Promise<void>((resolve) => this.#waiting.push(resolve)).then(() => this.#exchange(message));
+    return new Promise<void>((resolve) => this.#waiting.push(resolve)).then(() =>
+      this.#exchange(message, may),
+    );
   }
 
   /** Messages that wait for an answer, and callers that wait for room. */
@@ -123,7 +126,7 @@ export class Publisher {
   }
 
   /** Owns one place in the window, which `#forget` gives back. */
-  #exchange(message: OutgoingMessage): Promise<PublishOutcome> {
+  #exchange(message: OutgoingMessage, may: (() => boolean) | undefined): Promise<PublishOutcome> {
     return new Promise((settle, fail) => {
       const token = this.#inbox.newToken();
       const reply = this.#inbox.reply(token);
@@ -134,6 +137,7 @@ export class Publisher {
           message.headerBlock === undefined ? { reply } : { reply, headers: prebuilt(message.headerBlock) },
         settle,
         fail,
+        may,
         giveUpAt: performance.now() + this.#giveUpMs,
         lostAt: Number.POSITIVE_INFINITY,
         unknown: 0,
@@ -149,6 +153,10 @@ export class Publisher {
   /** While disconnected nothing is sent: the client would throw it away at the next dial. */
   #transmit(entry: Pending): void {
     if (!this.#connected) return;
+    if (entry.may?.() === false) {
+      this.#giveUp(entry, 'whoever sent it no longer may');
+      return;
+    }
     entry.lostAt = performance.now() + this.#timeoutOf(entry.unknown);
     try {
       this.#nc.publish(entry.message.subject, entry.message.body, entry.options);

@@ -76,6 +76,23 @@ describe('the publisher', () => {
     expect(await outcome).toEqual({ status: 'stored', stream: 'S', seq: 7 });
   });
 
+  test('gives a message up instead of sending it again once its sender no longer may', async () => {
+    const { publisher, sent, status } = setup();
+    let may = true;
+    const outcome = publisher.send(encodeMessage('a', headerText({ A: 'b' }), 'x'), () => may);
+    const told = expect(outcome).rejects.toMatchObject({
+      code: 'log_unavailable',
+      details: { doubtful: true },
+    });
+    expect(sent).toHaveLength(1);
+    await status('disconnect');
+    may = false;
+    await status('reconnect');
+    await told;
+    expect(sent).toHaveLength(1);
+    expect(publisher.stats().inFlight).toBe(0);
+  });
+
   test('has no more in flight than its window, and serves those who wait in order', async () => {
     const { send, sent, answer, publisher } = setup();
     const all = ['a', 'b', 'c', 'd'].map(send);

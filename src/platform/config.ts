@@ -166,6 +166,12 @@ export const settings = {
     5_000,
     'A standby takes over when the leader has not renewed for this long',
   ),
+  takeoverHoldMs: setting(
+    'TASKLEDGER_TAKEOVER_HOLD_MS',
+    atLeast(0),
+    10_000,
+    'After a leader that did not hand over, tasks with a limit of concurrency wait so long: what it had sent may arrive as late as that',
+  ),
   readyWindowMin: setting(
     'TASKLEDGER_READY_WINDOW_MIN',
     atLeast(1),
