@@ -1,11 +1,9 @@
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/transport-node';
-import { decodeEvent } from '../domain/codec.ts';
 import { TaskledgerError } from '../domain/errors.ts';
-import type { Recorded } from '../domain/events.ts';
 import type { Logger } from '../observe/log.ts';
 import type { LogBatch, LogReader, ReaderOptions } from './event-log.ts';
-import { sourceSeqIn } from './history.ts';
+import { batchOf } from './log-batch.ts';
 import { type Delivered, OrderedPull } from './ordered-pull.ts';
 import type { Names } from './subjects.ts';
 
@@ -149,7 +147,7 @@ class Reader implements LogReader {
       await this.#untilGathered(performance.now() + gatherMs);
     const taken = this.#queue.splice(0, maxBatch);
     this.#offered = taken.length;
-    const batch = batchOf(taken, this.#options);
+    const batch = batchOf(taken, { ...this.#options, after: this.#position });
     if (batch !== undefined && !(await this.#offer(batch))) return;
     if (batch !== undefined) this.#moveTo(batch.lastSeq);
     this.#offered = 0;
@@ -203,31 +201,6 @@ class Reader implements LogReader {
       if (this.#stopping) done();
     });
   }
-}
-
-function batchOf(taken: readonly Delivered[], options: LogReaderOptions): LogBatch | undefined {
-  const events: Recorded[] = [];
-  const unreadable: { seq: number; text: string; reason: string }[] = [];
-  let lastSeq = 0;
-  for (const delivered of taken) {
-    const seq = options.stream === 'history' ? sourceSeqOf(delivered) : delivered.seq;
-    if (seq < options.fromSeq) continue;
-    lastSeq = seq;
-    const { data } = delivered.message;
-    const text = Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString();
-    try {
-      events.push({ seq, storedAt: delivered.storedAt, event: decodeEvent(text) });
-    } catch (error) {
-      unreadable.push({ seq, text, reason: (error as Error).message });
-    }
-  }
-  return lastSeq === 0 ? undefined : { events, unreadable, lastSeq };
-}
-
-function sourceSeqOf({ message, seq }: Delivered): number {
-  const source = sourceSeqIn(message.headers);
-  if (source !== undefined) return source;
-  throw new TaskledgerError('event_unreadable', { seq, reason: 'HISTORY names no sequence of TASKS' });
 }
 
 function partition<T>(items: readonly T[], belongs: (item: T) => boolean): [T[], T[]] {

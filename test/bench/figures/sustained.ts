@@ -25,7 +25,7 @@ export async function openLoop(bench: Bench) {
   return {
     workers,
     failed: () => failure !== undefined,
-    async close() {
+    close: async () => {
       await producer.call('close');
       return submitting;
     },
