@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { Command, CommandOf } from '../domain/commands.ts';
 import type { Actor, EventOf, Recorded, Scheduled } from '../domain/events.ts';
+import { isName } from '../domain/names.ts';
 import type { EventLog } from '../log/event-log.ts';
 import { execute } from '../log/handle.ts';
+import { beginSubmit, endSubmit } from '../observe/trace.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../platform/config.ts';
 import type { Cells } from '../registry/cells.ts';
@@ -121,10 +123,22 @@ export function createIntake(options: IntakeOptions): Intake {
     return over === undefined ? undefined : overRateIssue(over);
   }
 
+  async function traced(tenant: string, input: unknown, context: IntakeContext): Promise<SubmitOutcome> {
+    const span = beginSubmit({ tenant, type: typeIn(input), parent: validTrace(context.trace) });
+    try {
+      const outcome = await submit(tenant, input, { ...context, trace: span.trace });
+      endSubmit(span, outcome);
+      return outcome;
+    } catch (error) {
+      endSubmit(span, { ok: false, error: error as Error });
+      throw error;
+    }
+  }
+
   async function observed(tenant: string, input: unknown, context: IntakeContext): Promise<SubmitOutcome> {
-    if (observe === undefined) return submit(tenant, input, context);
+    if (observe === undefined) return traced(tenant, input, context);
     const startedAt = performance.now();
-    const outcome = await submit(tenant, input, context);
+    const outcome = await traced(tenant, input, context);
     observe(outcome.ok ? becameOf(outcome) : outcome.error.code, performance.now() - startedAt);
     return outcome;
   }
@@ -229,6 +243,13 @@ const overRateIssue = ({ tenant, type, ratePerSecond, burst, retryAfterMs }: Ove
     burst,
     retryAfterMs,
   });
+
+/** For the name of a span, before the input has been looked at. */
+function typeIn(input: unknown): string {
+  const type: unknown =
+    typeof input === 'object' && input !== null && 'type' in input ? input.type : undefined;
+  return typeof type === 'string' && isName(type) ? type : 'unknown';
+}
 
 const validTrace = (trace: string | undefined): string | undefined =>
   trace !== undefined && TRACEPARENT.test(trace) ? trace : undefined;

@@ -1,5 +1,6 @@
 import type { EventOf, Recorded } from '../domain/events.ts';
 import type { TaskState } from '../domain/task.ts';
+import type { Traced } from '../observe/trace.ts';
 import { type AbortCause, AttemptAborted } from './attempt-aborted.ts';
 import type { Delivery } from './delivery.ts';
 import type { Runnable } from './handler.ts';
@@ -34,6 +35,7 @@ export class Attempt {
   /** Sequence of the request to cancel, when the feed told of one. */
   cancelSeq: number | undefined;
   readonly abortGraceMs: number;
+  readonly traced: Traced;
   #cause: AbortCause | undefined;
   #controller: AbortController | undefined;
   #grace: NodeJS.Timeout | undefined;
@@ -47,7 +49,9 @@ export class Attempt {
     claimed: TaskState;
     leaseSlot: number;
     abortGraceMs: number;
+    traced: Traced;
   }) {
+    this.traced = parts.traced;
     this.delivery = parts.delivery;
     this.queued = parts.queued;
     this.runnable = parts.runnable;

@@ -4,6 +4,7 @@ import type { EventOf, Recorded } from '../domain/events.ts';
 import type { Json } from '../domain/json.ts';
 import { evolve, payloadIn, policyOf, type TaskState } from '../domain/task.ts';
 import { execute } from '../log/handle.ts';
+import { beginAttempt, endAttempt, type Traced, within } from '../observe/trace.ts';
 import { Attempt } from './attempt.ts';
 import { type Bench, commandMeta } from './bench.ts';
 import { claim } from './claim.ts';
@@ -51,8 +52,10 @@ async function executeClaimed(
   const runnable = bench.runnables.get(delivery.type);
   if (runnable === undefined) throw new Error(`no handler for ${delivery.type}`);
   const { abortGraceMs } = bench;
-  const attempt = new Attempt({ delivery, queued, runnable, claimed, leaseSlot, abortGraceMs });
+  const traced = trace(bench, claimed, queued);
+  const attempt = new Attempt({ delivery, queued, runnable, claimed, leaseSlot, abortGraceMs, traced });
   bench.active.set(attempt.key, attempt);
+  let ended: Parameters<typeof endAttempt> = [traced, 'broken off'];
   try {
     const payload = await loadPayload(bench, attempt);
     const started = await start(bench, attempt);
@@ -64,11 +67,28 @@ async function executeClaimed(
     bench.leases.setRenewUntil(leaseSlot, Number.POSITIVE_INFINITY);
     const settlement = await settle(bench, attempt, outcome, monotonicMs() - startedAt);
     report(bench, attempt, settlement);
+    ended = [
+      traced,
+      settlement.outcome.status,
+      settlement.outcome.status === 'failed' ? settlement.outcome.error : undefined,
+    ];
   } finally {
+    endAttempt(...ended);
     bench.active.delete(attempt.key);
     attempt.end();
   }
 }
+
+const trace = ({ actor }: Bench, claimed: TaskState, { event }: Recorded<EventOf<'QUEUED'>>): Traced =>
+  beginAttempt({
+    tenant: claimed.tenant,
+    type: claimed.type,
+    taskId: claimed.id,
+    round: claimed.round,
+    attempt: claimed.attempt,
+    worker: actor.id,
+    parent: event.trace,
+  });
 
 /** Reads the QUEUED event. One that cannot be read is never delivered again: no worker could do better. */
 function know(bench: Bench, delivery: Delivery): Recorded<EventOf<'QUEUED'>> | undefined {
@@ -111,7 +131,7 @@ async function loadPayload(bench: Bench, { state, queued }: Attempt): Promise<Pa
 async function start(bench: Bench, attempt: Attempt): Promise<boolean> {
   const { tenant, id: taskId } = attempt.state;
   const started = await execute(bench.log, { tenant, taskId, known: attempt.state }, () => ({
-    ...commandMeta(bench, attempt.queued.event.trace),
+    ...commandMeta(bench, attempt.traced.trace),
     kind: 'start',
     attempt: attempt.number,
   }));
@@ -143,7 +163,9 @@ async function run(bench: Bench, attempt: Attempt, payload: Parsed<Json>): Promi
   });
   attempt.payload = valid.value;
   bench.hooks.started?.({ task: context.task, payload: valid.value });
-  const ending = await runHandler(attempt.runnable, context, (giveUp) => attempt.onGivenUp(giveUp));
+  const ending = await within(attempt.traced, () =>
+    runHandler(attempt.runnable, context, (giveUp) => attempt.onGivenUp(giveUp)),
+  );
   clearTimeout(timer);
   clearInterval(announcing);
   attempt.end();
@@ -166,7 +188,7 @@ async function announce(bench: Bench, attempt: Attempt, payload: Json): Promise<
   const state = await bench.log.readState(tenant, taskId, seq);
   if (state === undefined || state.holder !== bench.actor.id || state.attempt !== attempt.number) return;
   const whole = { ...state, payload: state.payload ?? payload };
-  const decided = decide(whole, { ...commandMeta(bench, attempt.queued.event.trace), kind: 'carry' });
+  const decided = decide(whole, { ...commandMeta(bench, attempt.traced.trace), kind: 'carry' });
   if (!decided.ok) return;
   const event = decided.value;
   const outcome = await bench.log.append(event, state.seq);

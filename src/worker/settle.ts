@@ -35,7 +35,7 @@ export async function settle(
   if (outcome.status === 'lost') return { outcome, event: undefined };
   const { tenant, id: taskId } = attempt.state;
   // One event id for all tries: by it the log recognises an earlier success of ours.
-  const meta = commandMeta(bench, attempt.queued.event.trace);
+  const meta = commandMeta(bench, attempt.traced.trace);
   const command = commandOf(outcome, attempt, { ...meta, runMs, dice: bench.dice() });
   const slip = bench.spool.slip({ tenant, taskId, command });
   try {
