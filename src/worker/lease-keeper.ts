@@ -147,8 +147,9 @@ export class LeaseKeeper {
         if (started) logger.error({ err: error }, 'the lease thread failed; starting another');
         else reject(startFailure(error, nats.natsUrl));
       });
-      thread.once('exit', () => {
-        if (started && !this.#stopping) this.#respawn();
+      thread.once('exit', (code) => {
+        if (!started) reject(startFailure(new Error(`the lease thread ended with ${code}`), nats.natsUrl));
+        else if (!this.#stopping) this.#respawn();
       });
     });
   }

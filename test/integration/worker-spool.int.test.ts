@@ -1,4 +1,6 @@
+import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmdirSync } from 'node:fs';
 import { mkdtemp, readdir, readFile, rm, unlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -78,6 +80,25 @@ async function holdOne() {
   const id = await rig.enqueue();
   await started.opened;
   return { worker, id, finish: finish.open, lost: lost.opened, aborted };
+}
+
+const DISK_BYTES = 1_048_576;
+
+/** A file system of its own needs rights that not every machine gives. */
+function canMount(): boolean {
+  const dir = mkdtempSync(join(tmpdir(), 'mount-'));
+  try {
+    if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', dir]).status !== 0) return false;
+    spawnSync('umount', [dir]);
+    return true;
+  } finally {
+    rmdirSync(dir);
+  }
+}
+
+async function mountSmallDisk(dir: string): Promise<void> {
+  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_BYTES}`, 'tmpfs', dir]);
+  expect(mounted.status).toBe(0);
 }
 
 const leaseIsLong = () =>
@@ -208,3 +229,54 @@ test('a worker that cannot write its spool takes no work and says so, until it c
   await rig.event(id, 'COMPLETED');
   await eventually(async () => expect(await degraded()).toBeUndefined());
 });
+
+test.skipIf(!canMount())(
+  'a worker whose disk is full takes no work and says so, until there is room',
+  async () => {
+    await mountSmallDisk(spoolDir);
+    try {
+      const filler = join(spoolDir, 'filler');
+      const worker = await rig.worker({ spoolDir, types: { [TYPE]: () => 'done' } });
+      await rig.event(await rig.enqueue(), 'COMPLETED');
+      await writeFile(filler, Buffer.alloc(DISK_BYTES)).catch(() => undefined);
+      const registry = await new Kvm(rig.world.nc).open(rig.world.names.buckets.workers);
+      const degraded = async () => (await registry.get(worker.id))?.json<WorkerEntry>().degraded;
+      await eventually(async () => expect(await degraded()).toMatch(/ENOSPC/), { timeoutMs: 20_000 });
+      const id = await rig.enqueue();
+      await leaseIsLong();
+      expect(rig.kinds(id)).toEqual(['INGESTED', 'QUEUED']);
+      await unlink(filler);
+      await rig.event(id, 'COMPLETED');
+      await eventually(async () => expect(await degraded()).toBeUndefined());
+      await worker.stop();
+    } finally {
+      spawnSync('umount', [spoolDir]);
+    }
+  },
+);
+
+test.skipIf(!canMount())(
+  'an outcome that finds the disk full is told all the same, when the way is open again',
+  async () => {
+    await mountSmallDisk(spoolDir);
+    try {
+      const { worker, id, finish } = await holdOne();
+      await writeFile(join(spoolDir, 'filler'), Buffer.alloc(DISK_BYTES)).catch(() => undefined);
+      proxy.cut();
+      finish();
+      await leaseIsLong();
+      expect(await readSpooledFiles()).toEqual([]);
+      proxy.pass();
+      expect((await rig.event(id, 'COMPLETED', 20_000)).data.result).toBe('kept');
+      expect(rig.kinds(id)).toEqual(oneAttempt);
+      await worker.stop();
+    } finally {
+      spawnSync('umount', [spoolDir]);
+    }
+  },
+);
+
+const readSpooledFiles = async () =>
+  (await Promise.all((await spoolFiles()).map((name) => readFile(join(spoolDir, name), 'utf8')))).flatMap(
+    (text) => readSpool(text).untold,
+  );

@@ -136,7 +136,10 @@ export async function spawnWorker(
       () => lines.find((line) => (typeof wanted === 'string' ? line === wanted : wanted.test(line))) ?? false,
       { timeoutMs },
     );
-  const ready = await printed(/^ready /);
+  const ready = await printed(/^ready /).catch((error: unknown) => {
+    child.kill('SIGKILL');
+    throw error;
+  });
   return {
     pid: child.pid ?? 0,
     id: ready.slice('ready '.length),
