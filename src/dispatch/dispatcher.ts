@@ -228,6 +228,7 @@ class LogDispatcher implements Dispatcher {
     await this.#settings.start();
     this.#followSettings();
     const startedAt = performance.now();
+    await this.#leadership.look();
     const snapshot = await this.#snapshots.find();
     if (snapshot !== undefined) this.#memory.restore(snapshot);
     const { firstSeq, lastSeq } = await log.bounds();

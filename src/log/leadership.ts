@@ -58,12 +58,23 @@ export class Leadership implements Service {
     return this.#leads && performance.now() - this.#since < this.#parts.leaseMs;
   }
 
+  /**
+   * Looks who leads, before one can lead oneself: a lease that is not renewed from now on is waited for no longer when
+   * the time to `start` has come.
+   */
+  async look(): Promise<void> {
+    const entry = await (await this.#opened()).get(this.#parts.key);
+    if (entry?.operation !== 'PUT') return;
+    this.#revision = entry.revision;
+    this.#since = performance.now();
+  }
+
   /** Resolves after the first try to lead. */
   async start(): Promise<void> {
     if (this.#loop !== undefined || this.#stopping) return;
-    const { nc, bucket, key, leaseMs } = this.#parts;
-    this.#kv = await new Kvm(jetstream(nc, { timeout: Math.ceil(leaseMs / PASSES) })).open(bucket);
-    this.#watch = await this.#kv.watch({ key, ignoreDeletes: false });
+    const { key } = this.#parts;
+    await this.#opened();
+    this.#watch = await this.#open().watch({ key, ignoreDeletes: false });
     void this.#watchReleases(this.#watch);
     await this.runOnce();
     this.#loop = this.#run();
@@ -165,6 +176,12 @@ export class Leadership implements Service {
 
   #create(): Promise<number> {
     return this.#open().create(this.#parts.key, this.#parts.owner);
+  }
+
+  async #opened(): Promise<KV> {
+    const { nc, bucket, leaseMs } = this.#parts;
+    this.#kv ??= await new Kvm(jetstream(nc, { timeout: Math.ceil(leaseMs / PASSES) })).open(bucket);
+    return this.#kv;
   }
 
   #open(): KV {

@@ -1,0 +1,60 @@
+import { jetstream } from '@nats-io/jetstream';
+import { Kvm } from '@nats-io/kv';
+import type { NatsConnection } from '@nats-io/transport-node';
+import { afterEach, expect, it } from 'vitest';
+import { Leadership } from '../../src/log/leadership.ts';
+import { silentLogger } from '../../src/observe/log.ts';
+import { eventually } from '../support/eventually.ts';
+import { connectTestNats, testNamespace } from '../support/servers.ts';
+
+const LEASE_MS = 600;
+const bucket = `${testNamespace(import.meta.url)}leaders`;
+const stops: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0).reverse()) await stop();
+});
+
+async function candidate(owner: string) {
+  const nc: NatsConnection = await connectTestNats({ name: owner });
+  await new Kvm(jetstream(nc)).create(bucket);
+  const leadership = new Leadership({
+    nc,
+    bucket,
+    key: 'dispatcher.default',
+    owner,
+    leaseMs: LEASE_MS,
+    logger: silentLogger,
+    onChange: () => {},
+  });
+  stops.push(async () => {
+    await leadership.stop();
+    await nc.close();
+  });
+  return { leadership, die: () => nc.close() };
+}
+
+it('who has looked before waits for a dead leader no longer than the lease, however long it took to get ready', async () => {
+  const leader = await candidate('first');
+  await leader.leadership.start();
+  expect(leader.leadership.holds()).toBe(true);
+  await leader.die();
+  const next = await candidate('second');
+  await next.leadership.look();
+  const lookedAt = performance.now();
+  await eventually(() => performance.now() - lookedAt > LEASE_MS, { intervalMs: 50 });
+  await next.leadership.start();
+  expect(next.leadership.holds()).toBe(true);
+});
+
+it('who has looked before does not take the lead from a leader that renews', async () => {
+  const leader = await candidate('third');
+  await leader.leadership.start();
+  await eventually(() => leader.leadership.holds());
+  const next = await candidate('fourth');
+  await next.leadership.look();
+  const lookedAt = performance.now();
+  await eventually(() => performance.now() - lookedAt > 2 * LEASE_MS, { intervalMs: 50 });
+  await next.leadership.start();
+  expect(next.leadership.holds()).toBe(false);
+  expect(leader.leadership.holds()).toBe(true);
+});
