@@ -7,8 +7,9 @@ import { createServer, connect as dial, type Socket } from 'node:net';
  * - `cut`: every connection is reset, and new ones are reset as soon as they come
  * - `blackhole`: nothing is forwarded and nothing closed, as when a cable is pulled; new connections are accepted and
  *   hear nothing. What was swallowed is gone, so a connection that lived through it is reset when the mode changes.
+ * - `mute`: half of that: what the client sends is swallowed, what is sent to it arrives
  */
-export type ProxyMode = 'pass' | 'cut' | 'blackhole';
+export type ProxyMode = 'pass' | 'cut' | 'blackhole' | 'mute';
 
 export interface TcpProxy {
   readonly port: number;
@@ -16,6 +17,7 @@ export interface TcpProxy {
   readonly pass: (options?: { delayMs?: number }) => void;
   readonly cut: () => void;
   readonly blackhole: () => void;
+  readonly mute: () => void;
   /** Number of open client connections. */
   readonly connections: () => number;
   /** Bytes that went into the blackhole so far. */
@@ -65,6 +67,7 @@ export async function startTcpProxy(target: {
     },
     cut: () => enter('cut'),
     blackhole: () => enter('blackhole'),
+    mute: () => enter('mute'),
     connections: () => links.size,
     swallowedBytes: () => swallowed,
     close: async () => {
@@ -107,7 +110,8 @@ class Link {
       queue = queue.then(async () => {
         const waitMs = dueAt - Date.now();
         if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs));
-        if (weather.mode() !== 'blackhole') return action();
+        const mode = weather.mode();
+        if (mode !== 'blackhole' && (mode !== 'mute' || from !== this.#client)) return action();
         this.hasSwallowed = true;
         weather.swallow(bytes);
       });

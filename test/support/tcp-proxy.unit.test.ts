@@ -90,3 +90,16 @@ test('blackhole swallows bytes without closing, and the deaf connection is reset
   await eventually(() => expect(errors).toEqual(['ECONNRESET']));
   expect(seenByServer()).toBe('before');
 });
+
+test('mute swallows what the client sends, and lets through what is on its way to it', async () => {
+  const { proxy, client, seenByServer } = await setup();
+  const { socket, heard } = await client();
+  proxy.pass({ delayMs: 200 });
+  socket.write('before');
+  await eventually(() => expect(seenByServer()).toBe('before'), { intervalMs: 1 });
+  proxy.mute();
+  socket.write('lost');
+  await eventually(() => expect(proxy.swallowedBytes()).toBe(4));
+  await eventually(() => expect(heard()).toBe('before'));
+  expect(seenByServer()).toBe('before');
+});
