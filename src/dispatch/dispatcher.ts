@@ -105,7 +105,7 @@ const SPARE_MS = 15_000;
 /** How long `stop` waits for appends; without NATS they would take much longer. */
 const STOP_WAIT_MS = 3_000;
 const LOOK_AGAIN_MS = 500;
-/** Tasks that are woken before the log is read on: a thousand take about a millisecond. */
+/** Tasks that are woken before the log is read on: they take up to 10 ms. */
 const MAX_WOKEN = 2_000;
 /** The sweep comes anyway; Node's timers cannot be set much further. */
 const MAX_TIMEOUT_MS = 60_000;
