@@ -6,11 +6,6 @@ export interface IdBits {
   readonly id3: number;
 }
 
-const DIGITS = '0123456789abcdef';
-/** Value of a hexadecimal digit by its character code. */
-const VALUES = new Uint8Array(128);
-for (let value = 0; value < DIGITS.length; value += 1) VALUES[DIGITS.charCodeAt(value)] = value;
-
 const read: [number, number, number, number] = [0, 0, 0, 0];
 
 /** The integers of a UUID in lower case. The tuple is the same at every call. */
@@ -37,7 +32,11 @@ export const writeId = ({ id0, id1, id2, id3 }: IdBits): string =>
 const four = (id: string, at: number): number =>
   (value(id, at) << 12) | (value(id, at + 1) << 8) | (value(id, at + 2) << 4) | value(id, at + 3);
 
-const value = (id: string, at: number): number => VALUES[id.charCodeAt(at)] ?? 0;
+/** Of a digit: 0 to 9 end in their value, a to f in 1 to 6 and have the bit of 64. Faster than a table. */
+const value = (id: string, at: number): number => {
+  const code = id.charCodeAt(at);
+  return (code & 15) + 9 * (code >> 6);
+};
 
 const BYTES = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
 const byte = (bits: number): string => BYTES[bits & 0xff] ?? '';
