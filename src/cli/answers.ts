@@ -89,7 +89,9 @@ export interface WorkerAnswer {
   readonly alive: boolean;
   readonly degraded: string | null;
   readonly seenAt: string;
+  /** Of the SDK, and of the code that it runs. */
   readonly version: string;
+  readonly workerVersion: string | null;
 }
 
 export interface RescheduleAnswer {

@@ -10,7 +10,8 @@ const COLUMNS: readonly Column[] = [
   { title: 'RUNS', align: 'right' },
   { title: 'STATE' },
   { title: 'LAST SEEN' },
-  { title: 'VERSION' },
+  { title: 'SDK' },
+  { title: 'RELEASE' },
 ];
 
 export function addWorkerCommands(
@@ -38,11 +39,22 @@ export function addWorkerCommands(
     );
 }
 
-const row = ({ id, types, running, slots, alive, degraded, seenAt, version }: WorkerAnswer): string[] => [
+const row = ({
+  id,
+  types,
+  running,
+  slots,
+  alive,
+  degraded,
+  seenAt,
+  version,
+  workerVersion,
+}: WorkerAnswer): string[] => [
   id,
   types.join(', '),
   `${running}/${slots}`,
   degraded ?? (alive ? 'live' : 'silent'),
   seenAt,
   version,
+  workerVersion ?? '',
 ];

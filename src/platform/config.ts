@@ -211,6 +211,12 @@ export const settings = {
     30_000,
     'A lease that is not renewed for this long is lost',
   ),
+  workerVersion: setting(
+    'TASKLEDGER_WORKER_VERSION',
+    z.string().min(1).max(100).optional(),
+    undefined,
+    'Release of the code that a worker runs: its failures and dead letters say so, and can be found by it',
+  ),
   spoolDir: setting(
     'TASKLEDGER_SPOOL_DIR',
     optionalText,

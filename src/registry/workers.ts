@@ -13,6 +13,7 @@ const EntrySchema = z.object({
   host: z.string(),
   pid: z.int(),
   version: z.string(),
+  workerVersion: z.string().optional(),
   startedAt: z.number(),
   everyMs: z.number(),
   active: z.array(z.object({ task: z.string(), attempt: z.int() })),

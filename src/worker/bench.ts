@@ -16,6 +16,8 @@ import type { OutcomeKeeper } from './spool/spool.ts';
 export interface Bench {
   readonly log: Pick<EventLog, 'append' | 'readState' | 'readTask' | 'readEvent'>;
   readonly actor: Actor;
+  /** Release of the code, for its failures. */
+  readonly workerVersion?: string | undefined;
   readonly clock: Clock;
   /** Uniform in [0, 1). */
   dice(): number;

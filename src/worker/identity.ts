@@ -8,7 +8,7 @@ import type { WorkerIdentity } from './worker-entry.ts';
 const ENTRY_EVERY_MS = 3_000;
 
 export const identityOf = (
-  { id, runnables, total }: Pick<WorkerPlan, 'id' | 'runnables' | 'total'>,
+  { id, version, runnables, total }: Pick<WorkerPlan, 'id' | 'version' | 'runnables' | 'total'>,
   leastAckWaitMs: number,
 ): WorkerIdentity => ({
   id,
@@ -20,6 +20,7 @@ export const identityOf = (
   host: hostname(),
   pid: process.pid,
   version: VERSION,
+  ...(version === undefined ? {} : { workerVersion: version }),
   startedAt: Date.now(),
   everyMs: Math.min(ENTRY_EVERY_MS, Math.ceil(leastAckWaitMs / 3)),
 });

@@ -37,6 +37,8 @@ export interface WorkerOptions {
   readonly ackWaitMs?: number;
   /** The start of the worker's id; every start adds a part of its own. Default: the host name. */
   readonly id?: string;
+  /** Release of the code that runs here: its failures and dead letters say so. Default: TASKLEDGER_WORKER_VERSION, else none is told. */
+  readonly version?: string;
   /** `stop()` waits this long for running attempts before it aborts them. Default 20 000. */
   readonly shutdownGraceMs?: number;
   /** `start()` waits this long for NATS before it throws. Default: TASKLEDGER_START_TIMEOUT_MS. */
@@ -56,6 +58,7 @@ export interface WorkerOptions {
 /** Options with every default filled in. */
 export interface WorkerPlan {
   readonly id: string;
+  readonly version: string | undefined;
   readonly config: Config;
   readonly connection: NatsConnection | undefined;
   readonly leaseNats: NatsSettings;
@@ -75,6 +78,8 @@ export interface WorkerPlan {
 }
 
 const DEFAULT_CONCURRENCY = 10;
+/** What events and the registry keep of a release. */
+const MAX_VERSION_LENGTH = 100;
 /** Each has a request for work open. */
 const MAX_VERSIONS = 16;
 
@@ -114,6 +119,7 @@ export function planOf(options: WorkerOptions): WorkerPlan {
   const id = workerId(options.id ?? hostname());
   return {
     id,
+    version: workerVersion(options.version ?? config.workerVersion),
     config,
     connection,
     leaseNats: { ...leaseNats, ...settingsOf(options.leaseNats) },
@@ -163,6 +169,14 @@ function concurrencyOf(
 function positive(key: string, value: number): number {
   if (Number.isSafeInteger(value) && value > 0) return value;
   throw new TaskledgerError('config_invalid', { key, reason: `${value} is not a whole number above 0` });
+}
+
+function workerVersion(version: string | undefined): string | undefined {
+  if (version === undefined || (version.length > 0 && version.length <= MAX_VERSION_LENGTH)) return version;
+  throw new TaskledgerError('config_invalid', {
+    key: 'version',
+    reason: `it must have 1 to ${MAX_VERSION_LENGTH} characters`,
+  });
 }
 
 /** Names an incarnation, in characters that a registry key may have. */

@@ -36,7 +36,12 @@ export async function settle(
   const { tenant, id: taskId } = attempt.state;
   // One event id for all tries: by it the log recognises an earlier success of ours.
   const meta = commandMeta(bench, attempt.traced.trace);
-  const command = commandOf(outcome, attempt, { ...meta, runMs, dice: bench.dice() });
+  const command = commandOf(outcome, attempt, {
+    ...meta,
+    runMs,
+    dice: bench.dice(),
+    workerVersion: bench.workerVersion,
+  });
   const slip = bench.spool.slip({ tenant, taskId, command });
   try {
     const settlement = await tell(bench, attempt, outcome, command);
@@ -96,12 +101,16 @@ const lost = (reason: 'superseded' | 'lease_expired'): Settlement => ({
   event: undefined,
 });
 
-type SettleMeta = ReturnType<typeof commandMeta> & { readonly runMs: number; readonly dice: number };
+type SettleMeta = ReturnType<typeof commandMeta> & {
+  readonly runMs: number;
+  readonly dice: number;
+  readonly workerVersion: string | undefined;
+};
 
 function commandOf(
   outcome: Exclude<Outcome, { status: 'lost' }>,
   { number: attempt }: Attempt,
-  { runMs: ranFor, dice, ...meta }: SettleMeta,
+  { runMs: ranFor, dice, workerVersion, ...meta }: SettleMeta,
 ): SettleCommand {
   const runMs = Math.max(0, Math.round(ranFor));
   switch (outcome.status) {
@@ -122,6 +131,7 @@ function commandOf(
         error: outcome.error,
         dice,
         ...(outcome.final === undefined ? {} : { final: outcome.final }),
+        ...(workerVersion === undefined ? {} : { workerVersion }),
       };
     case 'cancelled':
       return { ...meta, kind: 'cancel' };

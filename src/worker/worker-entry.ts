@@ -10,7 +10,10 @@ export interface WorkerEntry {
   readonly concurrency: number;
   readonly host: string;
   readonly pid: number;
+  /** Of the SDK. */
   readonly version: string;
+  /** Release of the code that it runs, when it says so. */
+  readonly workerVersion?: string;
   /** Milliseconds since 1970, by the worker's clock: for people. */
   readonly startedAt: number;
   readonly seenAt: number;

@@ -303,10 +303,11 @@ class TaskWorker implements Worker {
     registry: WorkerRegistry;
     ackWaits: ReadonlyMap<string, number>;
   }): Bench {
-    const { config, runnables, abortGraceMs, hooks, logger } = this.#plan;
+    const { config, runnables, abortGraceMs, hooks, logger, version: workerVersion } = this.#plan;
     return {
       log,
       actor: { kind: 'worker', id: this.id },
+      workerVersion,
       clock,
       dice: Math.random,
       runnables,

@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createDispatcher } from '../../src/dispatch/dispatcher.ts';
+import { NotRetryable } from '../../src/index.ts';
 import { createLogger } from '../../src/observe/log.ts';
+import { openWorkers } from '../../src/registry/workers.ts';
+import { eventually } from '../support/eventually.ts';
 import { openWorkerRig, TYPE, type WorkerRig } from '../support/worker-rig.ts';
 
 const policy = { maxRetries: 3, backoff: { kind: 'fixed', baseMs: 50 }, backoffFloorMs: 0 } as const;
@@ -36,6 +39,24 @@ test('a task that fails twice is retried after its backoff, and completes at its
   const id = await rig.world.ingest({ policy });
   expect((await rig.event(id, 'COMPLETED')).data.result).toBe(3);
   expect(rig.kinds(id).filter((kind) => kind === 'FAILED')).toHaveLength(2);
+  await rig.stopWorkers();
+});
+
+test('a failure says which release of the code has failed, and so does the registry', async () => {
+  await rig.worker({
+    version: '2026.11.3',
+    types: {
+      [TYPE]: () => {
+        throw new NotRetryable('broken');
+      },
+    },
+  });
+  const id = await rig.world.ingest({ policy });
+  expect((await rig.event(id, 'FAILED')).data.workerVersion).toBe('2026.11.3');
+  const workers = openWorkers(rig.world);
+  const releases = async () => (await workers.list()).map(({ workerVersion }) => workerVersion);
+  await eventually(async () => (await releases()).includes('2026.11.3'));
+  await workers.stop();
   await rig.stopWorkers();
 });
 

@@ -16,7 +16,8 @@ const WorkerSchema = z.object({
   degraded: z.string().nullable().describe('Why it takes no work at present'),
   startedAt: z.iso.datetime(),
   seenAt: z.iso.datetime(),
-  version: z.string(),
+  version: z.string().describe('Of the worker SDK'),
+  workerVersion: z.string().nullable().describe('Release of the code that it runs, when it says so'),
   host: z.string().nullable().describe("For operators' keys"),
   pid: z.int().nullable(),
 });
@@ -50,6 +51,7 @@ export function workerRoutes(app: FastifyInstance, { workers, clock }: HttpParts
             startedAt: new Date(worker.startedAt).toISOString(),
             seenAt: new Date(worker.seenAt).toISOString(),
             version: worker.version,
+            workerVersion: worker.workerVersion ?? null,
             host: operator ? worker.host : null,
             pid: operator ? worker.pid : null,
           })),
