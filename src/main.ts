@@ -250,6 +250,7 @@ async function apiRole({ config, nc, names, log, clock, logger, flow, told }: Pa
     health: createHealth({ nc, names, query, flow, streams }),
     streams,
     backlog,
+    rates,
     unserved,
     metrics,
     clock,

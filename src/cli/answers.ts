@@ -109,6 +109,11 @@ export interface QueueAnswer {
   readonly counts: Readonly<Partial<Record<Status, number>>>;
   /** Of the type, over all tenants; `waiting` is null while the dispatcher is silent. */
   readonly backlog: { readonly waiting: number | null; readonly limit: number; readonly full: boolean };
+  readonly intake: {
+    readonly state: 'open' | 'limited' | 'closed';
+    readonly reasons: readonly { readonly sentence: string }[];
+  };
+  readonly pauses: readonly PauseAnswer[];
 }
 
 export interface TaskFilter {
@@ -215,8 +220,59 @@ export type LetterListWish = LetterFilter & PageWish & { readonly state?: string
 export type LetterGroupWish = Pick<LetterFilter, 'tenant' | 'type' | 'fingerprint'> &
   PageWish & { readonly all?: 'true' | undefined };
 
+interface RateAnswer {
+  readonly ratePerSecond?: number;
+  readonly burst?: number;
+}
+
+export interface PauseAnswer {
+  /** Null: of every one. */
+  readonly tenant: string | null;
+  readonly type: string | null;
+  readonly reason: string;
+  readonly until: string | null;
+  readonly actor: string;
+  readonly at: string;
+}
+
+export interface CancellationAnswer {
+  readonly id: string;
+  readonly state: 'running' | 'paused' | 'done' | 'aborted';
+  readonly progress: {
+    readonly expected: number | null;
+    readonly cancelled: number;
+    readonly requested: number;
+    readonly skipped: number;
+    readonly failed: number;
+  };
+  readonly createdAt: string;
+}
+
+export interface CancellationDryRun {
+  readonly dryRun: true;
+  readonly count: number;
+  readonly atLeast: boolean;
+  readonly sample: readonly Task[];
+}
+
+export interface CancellationWish {
+  readonly filter: {
+    readonly tenant?: string | undefined;
+    readonly type?: string | undefined;
+    readonly status?: readonly string[] | undefined;
+    readonly submittedFrom?: string | number | undefined;
+    readonly submittedTo?: string | number | undefined;
+  };
+  readonly reason: string;
+  readonly ratePerSecond?: number | undefined;
+  readonly dryRun?: boolean | undefined;
+}
+
 export interface TypeAnswer {
   readonly type: string;
+  readonly concurrency?: number;
+  readonly concurrencyKeyLimit?: number;
+  readonly submission?: RateAnswer;
   readonly policy?: PolicyOverride | undefined;
   readonly priority?: number | undefined;
   readonly maxBacklog?: number | undefined;
@@ -240,6 +296,20 @@ export interface TenantAnswer {
   readonly name: string;
   readonly createdAt: string;
   readonly displayName?: string | undefined;
+  readonly weight?: number;
+  readonly limits?: RateAnswer & { readonly concurrency?: number };
+  readonly submission?: RateAnswer;
+  readonly maxBacklog?: number;
+  readonly types?: Readonly<
+    Record<
+      string,
+      RateAnswer & {
+        readonly weight?: number;
+        readonly concurrency?: number;
+        readonly submission?: RateAnswer;
+      }
+    >
+  >;
 }
 
 export interface JobAnswer {

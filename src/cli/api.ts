@@ -3,6 +3,9 @@ import type { Status } from '../domain/events.ts';
 import type { Json } from '../domain/json.ts';
 import type {
   CancelAnswer,
+  CancellationAnswer,
+  CancellationDryRun,
+  CancellationWish,
   DryRunAnswer,
   EventAnswer,
   JobAnswer,
@@ -13,6 +16,7 @@ import type {
   LetterListWish,
   NewKey,
   Paged,
+  PauseAnswer,
   ProjectionsAnswer,
   QueueAnswer,
   ReplayAnswer,
@@ -149,14 +153,20 @@ export function createApi({ url, key, fetch: request = fetch, timeoutMs = 30_000
 
   const replay = (id: string): string => `/v1/replays/${encodeURIComponent(id)}`;
 
+  const cancellation = (id: string): string => `/v1/cancellations/${encodeURIComponent(id)}`;
+  const paused = (of: 'tenant' | 'type', name: string): string =>
+    `/v1/${of === 'tenant' ? 'tenants' : 'queues'}/${encodeURIComponent(name)}`;
+
   return {
     url: base,
     submit: (submission: Submission) => call<SubmitAnswer>('POST', '/v1/tasks', { body: submission }),
     submitBatch: (tasks: readonly Submission[]) =>
       call<{ readonly results: readonly BatchResult[] }>('POST', '/v1/tasks/batch', { body: { tasks } }),
     /** `wait`: a sequence that the answer must reflect. */
-    task: (id: string, query: { tenant?: string | undefined; wait?: number | undefined } = {}) =>
-      call<TaskAnswer>('GET', task(id), { query }),
+    task: (
+      id: string,
+      query: { tenant?: string | undefined; wait?: number | undefined; at?: string | undefined } = {},
+    ) => call<TaskAnswer>('GET', task(id), { query }),
     tasks: (filter: TaskFilter) =>
       call<Paged<'tasks', TaskAnswer['task']>>('GET', '/v1/tasks', { query: { ...filter } }),
     events: (
@@ -180,7 +190,9 @@ export function createApi({ url, key, fetch: request = fetch, timeoutMs = 30_000
       change: { priority?: number | undefined; runAt?: string | number | null | undefined },
       { tenant }: { tenant?: string | undefined } = {},
     ) => call<RescheduleAnswer>('PATCH', task(id), { query: { tenant }, body: change }),
-    queues: (filter: { tenant?: string | undefined; type?: string | undefined } = {}) =>
+    queues: (
+      filter: { tenant?: string | undefined; type?: string | undefined; at?: string | undefined } = {},
+    ) =>
       call<{ readonly position: number; readonly queues: readonly QueueAnswer[] }>('GET', '/v1/queues', {
         query: filter,
       }),
@@ -206,8 +218,30 @@ export function createApi({ url, key, fetch: request = fetch, timeoutMs = 30_000
     controlReplay: (id: string, wish: 'pause' | 'resume' | 'abort') =>
       call<ReplayAnswer>('POST', `${replay(id)}/${wish}`),
     types: () => call<{ readonly types: readonly TypeAnswer[] }>('GET', '/v1/types'),
-    setType: ({ type, ...settings }: TypeAnswer) =>
-      call<TypeAnswer>('PUT', `/v1/types/${encodeURIComponent(type)}`, { body: settings }),
+    type: (name: string) => call<TypeAnswer>('GET', `/v1/types/${encodeURIComponent(name)}`),
+    patchType: (name: string, patch: object) =>
+      call<TypeAnswer>('PATCH', `/v1/types/${encodeURIComponent(name)}`, { body: patch }),
+    pause: (
+      of: 'tenant' | 'type',
+      name: string,
+      body: { readonly reason: string; readonly until?: string | number },
+      tenant?: string,
+    ) => call<PauseAnswer>('POST', `${paused(of, name)}/pause`, { query: { tenant }, body }),
+    resume: (of: 'tenant' | 'type', name: string, tenant?: string) =>
+      call<{ readonly resumed: boolean }>('POST', `${paused(of, name)}/resume`, { query: { tenant } }),
+    pauses: () => call<{ readonly pauses: readonly PauseAnswer[] }>('GET', '/v1/pauses'),
+    startCancellation: (wish: CancellationWish) =>
+      call<CancellationAnswer | CancellationDryRun>('POST', '/v1/cancellations', { body: wish }),
+    cancellations: (tenant: string | undefined) =>
+      call<{ readonly cancellations: readonly CancellationAnswer[] }>('GET', '/v1/cancellations', {
+        query: { tenant },
+      }),
+    cancellation: (id: string) => call<CancellationAnswer>('GET', cancellation(id)),
+    controlCancellation: (id: string, wish: 'pause' | 'resume' | 'abort') =>
+      call<CancellationAnswer>('POST', `${cancellation(id)}/${wish}`),
+    tenant: (name: string) => call<TenantAnswer>('GET', `/v1/tenants/${encodeURIComponent(name)}`),
+    patchTenant: (name: string, patch: object) =>
+      call<TenantAnswer>('PATCH', `/v1/tenants/${encodeURIComponent(name)}`, { body: patch }),
     keys: (tenant?: string) =>
       call<{ readonly keys: readonly KeyAnswer[] }>('GET', '/v1/keys', { query: { tenant } }),
     createKey: (key: { tenant?: string | undefined; scopes: readonly string[]; name: string }) =>

@@ -1,10 +1,8 @@
 import { describe, expect, expectTypeOf, test } from 'vitest';
+import { cli, NOW, refusal } from '../../test/support/command-line.ts';
 import type { EventView, QueueView, TaskView } from '../query/query.ts';
 import type { EventAnswer, QueueAnswer, Task } from './answers.ts';
-import { runCommandLine } from './program.ts';
-import type { Terminal } from './terminal.ts';
 
-const NOW = Date.parse('2026-01-01T00:10:00Z');
 const ID = '01890a5d-ac96-774b-bcce-b302099a8057';
 
 const task: Task = {
@@ -48,66 +46,6 @@ const events = [
   }),
   event(60, 'COMPLETED', 134_200, { result: task.result }, 2),
 ];
-
-interface Call {
-  readonly method: string;
-  readonly path: string;
-  readonly body: unknown;
-  readonly authorization: string | null;
-}
-type Answer = { status?: number; body?: unknown };
-
-/** Runs a command line against answers that are given in their order, the last of them again and again. */
-async function cli(args: string, answers: readonly Answer[] = [], given: Partial<Terminal> = {}) {
-  const calls: Call[] = [];
-  let out = '';
-  let err = '';
-  const terminal: Terminal = {
-    out: (text) => {
-      out += text;
-    },
-    err: (text) => {
-      err += text;
-    },
-    columns: 80,
-    env: { TASKLEDGER_KEY: 'tl_1_secret' },
-    clock: { now: () => NOW },
-    stdin: async () => '',
-    readFile: async (path) => Promise.reject(new Error(`no such file: ${path}`)),
-    pause: async () => {},
-    fetch: async (input, init) => {
-      const url = new URL(input instanceof Request ? input.url : input);
-      calls.push({
-        method: init?.method ?? 'GET',
-        path: `${url.pathname}${url.search}`,
-        body: typeof init?.body === 'string' ? JSON.parse(init.body) : undefined,
-        authorization: new Headers(init?.headers).get('authorization'),
-      });
-      const { status = 200, body } = answers[Math.min(calls.length, answers.length) - 1] ?? {};
-      return status === 204 ? new Response(null, { status }) : Response.json(body ?? null, { status });
-    },
-    ...given,
-  };
-  const exit = await runCommandLine(
-    args.match(/'[^']*'|\S+/g)?.map((arg) => arg.replaceAll("'", '')) ?? [],
-    terminal,
-  );
-  return { exit, out, err, calls };
-}
-
-const refusal = (status: number, code: string, more: object = {}) => ({
-  status,
-  body: {
-    error: {
-      code,
-      message: 'It is so',
-      fix: 'Do otherwise.',
-      retryable: false,
-      doc: `/errors/${code}`,
-      ...more,
-    },
-  },
-});
 
 describe('task submit', () => {
   const submitted = { id: ID, status: 'INGESTED', seq: 10, replayed: false };
@@ -234,6 +172,13 @@ describe('output at 80 columns', () => {
       type,
       counts: { INGESTED: 1_200, FAILED: 3, PROCESSING: 8, CLAIMED: 1, COMPLETED: 120_500, DEAD_LETTER: 2 },
       backlog: { waiting: 1_203, limit: 100_000, full },
+      intake: full
+        ? {
+            state: 'closed',
+            reasons: [{ code: 'backlog_full', sentence: 'Type thumbnail has 1203 tasks waiting.' }],
+          }
+        : { state: 'open', reasons: [] },
+      pauses: [],
     });
     const { out } = await cli('queue list', [
       { body: { position: 60, queues: [queue('transcode', false), queue('thumbnail', true)] } },
@@ -241,7 +186,8 @@ describe('output at 80 columns', () => {
     expect(out).toMatchInlineSnapshot(`
       "TENANT  TYPE       WAITING  RUNNING  COMPLETED  DEAD  CANCELLED  INTAKE
       acme    transcode     1203        9     120500     2          0  open
-      acme    thumbnail     1203        9     120500     2          0  throttled
+      acme    thumbnail     1203        9     120500     2          0  closed
+      Type thumbnail has 1203 tasks waiting.
       "
     `);
     expect(widest(out)).toBeLessThanOrEqual(80);
@@ -305,7 +251,8 @@ describe('output at 80 columns', () => {
         task                     Submit tasks, look at them, cancel them
         dead                     Look into the dead-letter queues
         replay                   Give tasks that died another round of attempts
-        queue                    How many tasks there are
+        cancellation             Cancel all tasks that a filter finds
+        queue                    How many tasks there are, and what holds them up
         worker                   Who runs tasks
         schedule                 Recurring tasks: one for each slot of a schedule
         type                     Settings of task types
@@ -390,32 +337,6 @@ test('task reschedule changes priority and time', async () => {
   expect((await cli(`task reschedule ${ID} --run-at +5m --now`)).exit).toBe(2);
 });
 
-test('settings, keys and tenants are written where the API keeps them', async () => {
-  const type = await cli('type set transcode --max-retries 5 --max-backlog 10', [
-    { body: { type: 'transcode', policy: { maxRetries: 5 }, maxBacklog: 10 } },
-  ]);
-  expect(type.calls[0]).toMatchObject({
-    method: 'PUT',
-    path: '/v1/types/transcode',
-    body: { maxBacklog: 10, policy: { maxRetries: 5 } },
-  });
-  const key = await cli('key create uploader --scope submit --tenant acme', [
-    { status: 201, body: { id: '0123456789abcdef', key: 'tl_text' } },
-  ]);
-  expect(key.out).toContain('tl_text');
-  expect(key.calls[0]?.body).toEqual({ name: 'uploader', scopes: ['submit'], tenant: 'acme' });
-  const revoked = await cli('key revoke 0123456789abcdef', [{ status: 204 }]);
-  expect(revoked).toMatchObject({ exit: 0, out: '0123456789abcdef  revoked\n' });
-  const tenant = await cli('tenant create acme --name Acme', [
-    { body: { name: 'acme', createdAt: '2026-01-01T00:00:00.000Z' } },
-  ]);
-  expect(tenant.calls[0]).toMatchObject({
-    method: 'PUT',
-    path: '/v1/tenants/acme',
-    body: { displayName: 'Acme' },
-  });
-});
-
 describe('--json', () => {
   test('prints what the API answered', async () => {
     const body = { position: 60, task };
@@ -498,149 +419,3 @@ test('the shapes that a client expects are those that the queries give', () => {
 });
 
 const widest = (text: string): number => Math.max(...text.split('\n').map((line) => line.length));
-
-describe('projection', () => {
-  const job = {
-    id: ID,
-    kind: 'verify',
-    projections: ['tasks'],
-    schema: 'verify_tasks',
-    state: 'running',
-    phase: 'reading',
-    position: 250,
-    target: 1_000,
-    eventsPerSecond: 150,
-    report: null,
-    error: null,
-    requestedAt: task.submittedAt,
-    finishedAt: null,
-  };
-  const table = { table: 'tasks', rows: 9, missing: 0, surplus: 0, changed: 0, fromSeq: null, sample: [] };
-  const done = (tables: readonly object[]) => ({
-    ...job,
-    state: 'done',
-    finishedAt: task.submittedAt,
-    report: { position: 1_000, seconds: 2.5, poisoned: 0, tables },
-  });
-
-  test('verify follows the job with a bar and says what it found', async () => {
-    const { exit, out, err, calls } = await cli('projection verify tasks', [
-      { status: 202, body: job },
-      { body: done([table]) },
-    ]);
-    expect(err).toContain('reading [########......................] 25 %  250 of 1000, 150/s, 5 s left');
-    expect(out).toContain('tasks: 9 rows, no difference\n');
-    expect(exit).toBe(0);
-    expect(calls.map(({ method, path }) => `${method} ${path}`)).toEqual([
-      'POST /v1/projections/tasks/verify',
-      `GET /v1/projections/jobs/${ID}`,
-    ]);
-  });
-
-  test('verify fails when rows differ, and names them and the event', async () => {
-    const sample = [
-      { key: { id: ID }, columns: ['worker'], live: { worker: 'x' }, rebuilt: { worker: 'w1' } },
-    ];
-    const { exit, out } = await cli('projection verify', [
-      { status: 202, body: done([{ ...table, changed: 1, fromSeq: 17, sample }]) },
-    ]);
-    expect(out).toContain('tasks: 9 rows; 0 missing, 0 surplus, 1 changed, from event 17 on\n');
-    expect(out).toContain(`  {"id":"${ID}"}: worker\n`);
-    expect(exit).toBe(1);
-  });
-
-  test('rebuild --until goes into a schema of its own, and only there', async () => {
-    const { calls } = await cli('projection rebuild --until 437 --into as_of --no-wait', [
-      { status: 202, body: job },
-    ]);
-    expect(calls).toMatchObject([
-      { method: 'POST', path: '/v1/projections/build', body: { schema: 'as_of', until: '437' } },
-    ]);
-    expect((await cli('projection rebuild --until 437')).exit).toBe(2);
-  });
-});
-
-describe('schedule', () => {
-  const nightly = {
-    tenant: 'acme',
-    name: 'nightly',
-    type: 'report',
-    payload: { of: 'sales' },
-    cron: '30 2 * * *',
-    timeZone: 'Europe/Berlin',
-    overlap: 'skip',
-    missed: 'latest',
-    version: 3,
-    changedAt: '2026-01-01T00:00:00.000Z',
-    changedBy: { kind: 'key', id: 'ada' },
-    nextAt: '2026-01-01T01:30:00.000Z',
-  };
-
-  test('put sends the definition and shows what became of it', async () => {
-    const { exit, out, calls } = await cli(
-      'schedule put nightly report \'{"of":"sales"}\' --cron \'30 2 * * *\' --zone Europe/Berlin --overlap skip',
-      [{ status: 201, body: nightly }],
-    );
-    expect(exit).toBe(0);
-    expect(calls).toMatchObject([
-      {
-        method: 'PUT',
-        path: '/v1/schedules/nightly',
-        body: {
-          type: 'report',
-          payload: { of: 'sales' },
-          cron: '30 2 * * *',
-          timeZone: 'Europe/Berlin',
-          overlap: 'skip',
-        },
-      },
-    ]);
-    expect(out).toMatch(/^Timing +30 2 \* \* \* \(Europe\/Berlin\)$/m);
-    expect(out).toMatch(/^Next +2026-01-01 01:30:00Z \(in 1 h\)$/m);
-  });
-
-  test('list says what comes next, or why nothing does', async () => {
-    const paused = {
-      ...nightly,
-      name: 'weekly',
-      nextAt: null,
-      paused: { at: nightly.changedAt, by: { kind: 'key', id: 'ada' } },
-    };
-    const { out } = await cli('schedule list', [{ body: { schedules: [nightly, paused] } }]);
-    expect(out).toMatch(/^acme +nightly +report +30 2 \* \* \* +Europe\/Berlin +in 1 h$/m);
-    expect(out).toMatch(/^acme +weekly .* paused$/m);
-  });
-
-  test.each([
-    ['schedule get nightly', 'GET', '/v1/schedules/nightly'],
-    ["schedule pause nightly --reason 'month end'", 'POST', '/v1/schedules/nightly/pause'],
-    ['schedule resume nightly', 'POST', '/v1/schedules/nightly/resume'],
-    ['schedule get nightly --tenant zeta', 'GET', '/v1/schedules/nightly?tenant=zeta'],
-  ])('%s', async (args, method, path) => {
-    const { exit, out, calls } = await cli(args, [{ body: nightly }]);
-    expect(exit).toBe(0);
-    expect(calls).toMatchObject([{ method, path }]);
-    expect(out).toContain('nightly');
-  });
-
-  test('delete, run and next', async () => {
-    expect(await cli('schedule delete nightly', [{ status: 204 }])).toMatchObject({
-      exit: 0,
-      out: 'nightly  deleted\n',
-    });
-    const submitted = { id: ID, status: 'INGESTED', seq: 7, replayed: false };
-    expect((await cli('schedule run nightly', [{ status: 201, body: submitted }])).out).toBe(
-      `${ID}  INGESTED\n`,
-    );
-    const slots = [{ at: '2026-01-01T01:30:00.000Z', local: '2026-01-01T02:30:00.000+01:00' }];
-    const { out, calls } = await cli('schedule next nightly --count 1', [{ body: { slots } }]);
-    expect(calls[0]?.path).toBe('/v1/schedules/nightly/next?count=1');
-    expect(out).toContain('2026-01-01T02:30:00.000+01:00');
-  });
-
-  test('that does not exist is refused', async () => {
-    const { exit, err } = await cli('schedule get absent', [refusal(404, 'schedule_not_found')]);
-    expect(exit).toBe(3);
-    expect(err).toContain('schedule_not_found');
-  });
-});

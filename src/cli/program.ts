@@ -2,6 +2,7 @@ import { Command, CommanderError } from 'commander';
 import { TaskledgerError } from '../domain/errors.ts';
 import { Refusal } from './api.ts';
 import { addBackupCommands } from './backup.ts';
+import { addCancellationCommands } from './cancellation.ts';
 import { withCommonOptions } from './connection.ts';
 import { addDeadCommands } from './dead.ts';
 import { addKeyCommands } from './key.ts';
@@ -37,6 +38,7 @@ export async function runCommandLine(args: readonly string[], terminal: Terminal
     addTaskCommands,
     addDeadCommands,
     addReplayCommands,
+    addCancellationCommands,
     addQueueCommands,
     addWorkerCommands,
     addScheduleCommands,

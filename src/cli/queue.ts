@@ -3,8 +3,10 @@ import type { Status } from '../domain/events.ts';
 import { RUNNING, WAITING } from '../domain/task.ts';
 import type { QueueAnswer } from './answers.ts';
 import { openSession } from './connection.ts';
+import { addPauseCommands, scopeText } from './pause.ts';
 import { type Column, table } from './table.ts';
 import { EXIT, type ExitCode, type Terminal } from './terminal.ts';
+import { relative } from './time.ts';
 
 const COLUMNS: readonly Column[] = [
   { title: 'TENANT' },
@@ -17,32 +19,76 @@ const COLUMNS: readonly Column[] = [
   { title: 'INTAKE' },
 ];
 
+const PAUSE_COLUMNS: readonly Column[] = [
+  { title: 'PAUSED' },
+  { title: 'REASON', flexible: true },
+  { title: 'UNTIL', align: 'right' },
+  { title: 'BY' },
+  { title: 'SINCE', align: 'right' },
+];
+
 export function addQueueCommands(
   program: Command,
   terminal: Terminal,
   run: (action: () => Promise<ExitCode>) => Promise<void>,
 ): void {
-  program
-    .command('queue')
-    .description('How many tasks there are')
+  const queue = program.command('queue').description('How many tasks there are, and what holds them up');
+  queue
     .command('list')
     .description('Tasks by tenant and type')
     .option('--type <type>')
-    .action((options: { type?: string }, command: Command) =>
+    .option('--at <point>', 'as of then: an instant (ISO 8601), or a sequence of the log')
+    .action((options: { type?: string; at?: string }, command: Command) =>
       run(async () => {
         const session = openSession(command, terminal);
-        const answer = await session.api.queues({ tenant: session.tenant, type: options.type });
+        const answer = await session.api.queues({
+          tenant: session.tenant,
+          type: options.type,
+          at: options.at,
+        });
         session.show(answer, () =>
           answer.queues.length === 0
             ? 'No tasks yet.'
-            : table(COLUMNS, answer.queues.map(row), terminal.columns),
+            : [
+                table(COLUMNS, answer.queues.map(row), terminal.columns),
+                ...new Set(
+                  answer.queues.flatMap(({ intake }) => intake.reasons.map(({ sentence }) => sentence)),
+                ),
+              ].join('\n'),
         );
         return EXIT.ok;
       }),
     );
+  queue
+    .command('pauses')
+    .description('What is paused, by whom, why and until when')
+    .action((_options: object, command: Command) =>
+      run(async () => {
+        const session = openSession(command, terminal);
+        const answer = await session.api.pauses();
+        const now = terminal.clock.now();
+        session.show(answer, () =>
+          answer.pauses.length === 0
+            ? 'Nothing is paused.'
+            : table(
+                PAUSE_COLUMNS,
+                answer.pauses.map((pause) => [
+                  scopeText(pause),
+                  pause.reason,
+                  pause.until === null ? 'resumed' : relative(pause.until, now),
+                  pause.actor,
+                  relative(pause.at, now),
+                ]),
+                terminal.columns,
+              ),
+        );
+        return EXIT.ok;
+      }),
+    );
+  addPauseCommands(queue, terminal, run, 'type');
 }
 
-function row({ tenant, type, counts, backlog }: QueueAnswer): string[] {
+function row({ tenant, type, counts, intake, pauses }: QueueAnswer): string[] {
   const sum = (statuses: Iterable<Status>): string =>
     String([...statuses].reduce((total, status) => total + (counts[status] ?? 0), 0));
   return [
@@ -53,6 +99,6 @@ function row({ tenant, type, counts, backlog }: QueueAnswer): string[] {
     sum(['COMPLETED']),
     sum(['DEAD_LETTER']),
     sum(['CANCELLED']),
-    backlog.full ? 'throttled' : 'open',
+    pauses.length > 0 ? `${intake.state}, paused` : intake.state,
   ];
 }

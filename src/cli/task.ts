@@ -63,11 +63,12 @@ export function addTaskCommands(program: Command, terminal: Terminal, run: Run):
     .description('Show one task')
     .argument('<id>')
     .option('--wait', 'wait for the end; exit code 1 unless COMPLETED')
-    .action((id: string, options: { wait?: boolean }, command: Command) =>
+    .option('--at <point>', 'as of then: an instant (ISO 8601), or a sequence of the log')
+    .action((id: string, options: { wait?: boolean; at?: string }, command: Command) =>
       run(async () => {
         const session = openSession(command, terminal);
         if (options.wait) return report(session, await whenEnded(session, id));
-        const answer = await session.api.task(id, { tenant: session.tenant });
+        const answer = await session.api.task(id, { tenant: session.tenant, at: options.at });
         session.show(answer, () => taskText(answer.task, view(terminal)));
         return EXIT.ok;
       }),

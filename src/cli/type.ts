@@ -1,8 +1,15 @@
 import type { Command } from 'commander';
-import type { PolicyOverride } from '../domain/policy.ts';
 import type { TypeAnswer } from './answers.ts';
 import { durationMs, openSession, wholeNumber } from './connection.ts';
-import { type Column, table } from './table.ts';
+import {
+  type NumberOrNone,
+  numberOrNone,
+  present,
+  type RateOptions,
+  rateText,
+  submissionPatch,
+} from './settings.ts';
+import { type Column, facts, table } from './table.ts';
 import { EXIT, type ExitCode, type Terminal } from './terminal.ts';
 import { duration } from './time.ts';
 
@@ -15,10 +22,12 @@ const COLUMNS: readonly Column[] = [
   { title: 'BACKOFF', flexible: true },
 ];
 
-interface SetOptions {
-  readonly priority?: number;
-  readonly maxBacklog?: number;
+interface SetOptions extends RateOptions {
+  readonly priority?: NumberOrNone;
+  readonly maxBacklog?: NumberOrNone;
   readonly maxRetries?: number;
+  readonly concurrency?: NumberOrNone;
+  readonly concurrencyKeyLimit?: NumberOrNone;
   readonly timeout?: number;
   readonly notRetryable?: string[];
 }
@@ -46,31 +55,70 @@ export function addTypeCommands(
     );
   type
     .command('set')
-    .description('Replace the settings of a type; what is not given goes back to the default')
+    .description('Change settings of a type; what is not given stays, "none" goes back to the default')
     .argument('<type>')
-    .option('--priority <n>', 'of tasks that name none', wholeNumber)
-    .option('--max-backlog <n>', 'waiting tasks above which submission answers 429', wholeNumber)
+    .option('--priority <n>', 'of tasks that name none', numberOrNone)
+    .option('--max-backlog <n>', 'waiting tasks above which submission answers 429', numberOrNone)
+    .option('--concurrency <n>', 'tasks of all tenants handed out or running at one time', numberOrNone)
+    .option('--concurrency-key-limit <n>', 'the same for tasks of one concurrency key', numberOrNone)
+    .option('--submit-rate <n>', 'tasks of the type that each tenant may submit a second', numberOrNone)
+    .option('--submit-burst <n>', 'how many of them may come together', numberOrNone)
     .option('--max-retries <n>', 'retries after the first attempt', wholeNumber)
     .option('--timeout <duration>', 'limit of one attempt', durationMs)
     .option('--not-retryable <error...>', 'error names or codes that end a task at once')
     .action((name: string, options: SetOptions, command: Command) =>
       run(async () => {
         const session = openSession(command, terminal);
-        const answer = await session.api.setType(settingsOf(name, options));
-        session.show(answer, () => table(COLUMNS, [row(answer)], terminal.columns));
+        const patch = patchOf(options);
+        if (Object.keys(patch).length === 0)
+          command.error('error: nothing to set: give at least one option', { code: 'taskledger.nothing' });
+        const answer = await session.api.patchType(name, patch);
+        session.show(answer, () => typeText(answer, terminal));
+        return EXIT.ok;
+      }),
+    );
+  type
+    .command('show')
+    .description('Policy and limits of a type')
+    .argument('<type>')
+    .action((name: string, _options: object, command: Command) =>
+      run(async () => {
+        const session = openSession(command, terminal);
+        const answer = await session.api.type(name);
+        session.show(answer, () => typeText(answer, terminal));
         return EXIT.ok;
       }),
     );
 }
 
-function settingsOf(type: string, options: SetOptions): TypeAnswer {
-  const { priority, maxBacklog, maxRetries, timeout, notRetryable } = options;
-  const policy: PolicyOverride = {
-    ...(maxRetries === undefined ? {} : { maxRetries }),
-    ...(timeout === undefined ? {} : { timeoutMs: timeout }),
-    ...(notRetryable === undefined ? {} : { notRetryable }),
+function patchOf(options: SetOptions): object {
+  const { priority, maxBacklog, maxRetries, timeout, notRetryable, concurrency, concurrencyKeyLimit } =
+    options;
+  const policy = present({ maxRetries, timeoutMs: timeout, notRetryable });
+  return {
+    ...present({ priority, maxBacklog, concurrency, concurrencyKeyLimit }),
+    ...(Object.keys(policy).length === 0 ? {} : { policy }),
+    ...submissionPatch(options),
   };
-  return { type, priority, maxBacklog, ...(Object.keys(policy).length === 0 ? {} : { policy }) };
+}
+
+function typeText(type: TypeAnswer, { columns }: Terminal): string {
+  const { policy, submission } = type;
+  return facts(
+    [
+      ['Type', type.type],
+      ['Priority', String(type.priority ?? 'default')],
+      ['Retries', String(policy?.maxRetries ?? 'default')],
+      ['Timeout', policy?.timeoutMs === undefined ? 'default' : duration(policy.timeoutMs)],
+      ['Backoff', policy?.backoff === undefined ? 'default' : JSON.stringify(policy.backoff)],
+      ['Not retryable', policy?.notRetryable?.join(', ')],
+      ['Backlog', String(type.maxBacklog ?? 'default')],
+      ['Concurrency', String(type.concurrency ?? 'no limit')],
+      ['Of one key', String(type.concurrencyKeyLimit ?? 1)],
+      ['Submission rate', rateText(submission) ?? 'no limit'],
+    ],
+    columns,
+  );
 }
 
 const row = ({ type, priority, policy, maxBacklog }: TypeAnswer): string[] => [

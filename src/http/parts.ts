@@ -1,6 +1,7 @@
 import type { ProjectionDesk } from '../../projections/engine/rebuild/desk.ts';
 import type { Backlog } from '../intake/backlog.ts';
 import type { Intake } from '../intake/intake.ts';
+import type { SubmissionRates } from '../intake/rates/submission-rates.ts';
 import type { Unserved } from '../intake/unserved.ts';
 import type { EventLog, LogReader, ReaderOptions } from '../log/event-log.ts';
 import type { Logger } from '../observe/log.ts';
@@ -34,7 +35,8 @@ export interface HttpParts {
   /** Asks the leading dispatcher why a task is not running; undefined when none answers. */
   readonly explain: (tenant: string, taskId: string) => Promise<readonly Fact[] | undefined>;
   readonly health: Health;
-  readonly backlog: Pick<Backlog, 'full' | 'waiting' | 'fullDelayed' | 'delayed'>;
+  readonly backlog: Pick<Backlog, 'full' | 'fullTenant' | 'waiting' | 'fullDelayed' | 'delayed'>;
+  readonly rates: Pick<SubmissionRates, 'closed'>;
   readonly unserved: Pick<Unserved, 'versionsOf'>;
   readonly metrics: Metrics;
   readonly clock: Clock;

@@ -134,6 +134,23 @@ export const QueueSchema = z.object({
         ),
     })
     .describe('Of the type, over all tenants: what submission is throttled by'),
+  intake: z
+    .object({
+      state: z.enum(['open', 'limited', 'closed']),
+      reasons: z.array(
+        z.object({
+          code: z.enum(['backlog_full', 'tenant_backlog_full', 'submission_rate_limited']),
+          sentence: z.string(),
+          limit: z.number(),
+          waiting: z.int().optional(),
+          resumesAt: z.int().optional().describe('Waiting tasks at which it opens again'),
+          retryAfterMs: z.int().optional(),
+        }),
+      ),
+    })
+    .describe(
+      'Whether submissions of the tenant and type are taken: closed while a backlog is full, limited while a rate is used up (as this API process knows it)',
+    ),
 });
 
 export const TaskAnswerSchema = z.object({ position: Position, task: TaskViewSchema });

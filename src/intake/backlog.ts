@@ -52,7 +52,8 @@ interface BacklogOptions {
 }
 
 const SILENCE_MS = 5_000;
-const RESUME_AT = 0.8;
+/** Of its limit: what a full backlog must have fallen to before it is open again. */
+export const RESUME_AT = 0.8;
 
 export function createBacklog(options: BacklogOptions): Backlog {
   const { nc, names, clock, logger, limitOf, delayedLimit, tenantLimitOf = () => undefined } = options;

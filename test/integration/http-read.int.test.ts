@@ -197,6 +197,7 @@ test('queues count by type, with each priority and the backlog', async () => {
         full: false,
         delayed: { waiting: null, limit: 1_000_000, full: false },
       },
+      intake: { state: 'open', reasons: [] },
     },
   ]);
 });

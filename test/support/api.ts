@@ -109,6 +109,7 @@ export async function startApi(
     log,
     health,
     backlog,
+    rates: shared.rates,
     unserved,
     metrics,
     clock,

@@ -4,6 +4,7 @@ import type { Status } from '../../domain/events.ts';
 import { NameSchema } from '../../domain/names.ts';
 import type { QueueView } from '../../query/query.ts';
 import { readableTenant } from '../auth.ts';
+import { intakeOf } from '../intake-view.ts';
 import type { HttpParts } from '../parts.ts';
 import { pausesInSight, pausesOf, pauseView } from '../pauses.ts';
 import { atParameter, pointOf } from '../point-in-log.ts';
@@ -22,7 +23,7 @@ interface Queue {
 
 export function queueRoutes(
   app: FastifyInstance,
-  { query, registry, backlog, unserved, config, clock }: HttpParts,
+  { query, registry, backlog, rates, unserved, config, clock }: HttpParts,
 ): void {
   addRoute(app, {
     method: 'GET',
@@ -60,6 +61,11 @@ export function queueRoutes(
         pauses: pausesOf(pauses, queue).map(pauseView),
         noWorkers: unserved.versionsOf(queue.type),
         backlog: backlogOf(queue.type),
+        intake: intakeOf(queue, {
+          type: backlog.full(queue.type),
+          tenant: backlog.fullTenant(queue.tenant),
+          rates: rates.closed(queue.tenant, queue.type),
+        }),
       }));
       return { position, queues };
     },
