@@ -108,8 +108,9 @@ export function createIntake(options: IntakeOptions): Intake {
   }
 
   /** What comes by message as well: it waits in its stream instead of in the dispatcher's memory. */
-  function delayedOver({ type, runAt }: Submission): Issue | undefined {
-    const full = runAt === undefined || runAt <= clock.now() ? undefined : backlog.fullDelayed?.(type);
+  function delayedOver({ type, runAt, window }: Submission): Issue | undefined {
+    const waits = window?.kind === 'debounce' || (runAt !== undefined && runAt > clock.now());
+    const full = waits ? backlog.fullDelayed?.(type) : undefined;
     return full && issue('delayed_full', { ...full });
   }
 
