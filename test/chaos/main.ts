@@ -10,7 +10,7 @@ const { values: args } = parseArgs({
   options: {
     minutes: { type: 'string', default: '2' },
     seed: { type: 'string', default: String(Math.floor(Date.now() / 1_000) % 100_000) },
-    rate: { type: 'string', default: '15' },
+    rate: { type: 'string', default: '10' },
     workers: { type: 'string', default: '6' },
     json: { type: 'boolean', default: false },
     keep: { type: 'boolean', default: false },
@@ -60,7 +60,11 @@ async function main(): Promise<void> {
   if (!args.keep) {
     for (const data of ['nats', 'postgres']) await rm(join(dir, data), { recursive: true, force: true });
   }
-  console.log(args.json ? JSON.stringify(report, undefined, 2) : `${reportText(report)}\n\nKept in ${dir}`);
+  console.log(
+    args.json
+      ? JSON.stringify(report, undefined, 2)
+      : `${reportText(report)}\n\nKept in ${dir}; report.json has all of it`,
+  );
   process.exitCode = report.violations.length === 0 ? 0 : 1;
 }
 

@@ -51,12 +51,14 @@ export interface Stand extends NemesisParts {
 
 const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 const WORKER = fileURLToPath(new URL('../load/worker.ts', import.meta.url));
-/** Shorter than the defaults, so that a run of minutes sees many leases and leaders lost. */
+/** Shorter than the defaults, so that a run of minutes sees many leases and leaders lost, and dispatchers start from snapshots. */
 const SETTINGS = {
   TASKLEDGER_REPLICAS: '3',
   TASKLEDGER_ACK_WAIT_MS: '6000',
   TASKLEDGER_LEADER_LEASE_MS: '3000',
   TASKLEDGER_HTTP_RATE: '100000',
+  TASKLEDGER_SNAPSHOT_MS: '3000',
+  TASKLEDGER_SNAPSHOT_EVENTS: '200',
 };
 const READY_WITHIN_MS = 60_000;
 /** The group that decides where streams and consumers live. It obeys the system account alone. */
@@ -149,7 +151,7 @@ export async function openStand(options: {
         links: [...links.keys()].filter((name) => !routes.includes(name)),
         routes,
         leaders: [...leaders, ...consumers],
-        remakable: [timers, ...workConsumers],
+        remakable: [timers, snapshotsOf(names), ...workConsumers],
       },
       names,
       config,
@@ -208,12 +210,15 @@ async function prepare(nc: NatsConnection, names: Names, config: Config) {
   return { keys, operatorKey };
 }
 
-/** Timers fire again from the dispatcher's memory, and consumers are made anew: README of src/dispatch. */
-async function damage(nc: NatsConnection, { streams }: Names, what: string): Promise<void> {
+/** Timers fire again from the dispatcher's memory, consumers are made anew, and without a snapshot the log is read: README of src/dispatch. */
+async function damage(nc: NatsConnection, names: Names, what: string): Promise<void> {
+  const { streams } = names;
   const jsm = await jetstreamManager(nc, { checkAPI: false });
-  if (what === streams.timers) await jsm.streams.purge(what);
+  if (what === streams.timers || what === snapshotsOf(names)) await jsm.streams.purge(what);
   else await jsm.consumers.delete(streams.tasks, what);
 }
+
+const snapshotsOf = ({ snapshots }: Names): string => `OBJ_${snapshots}`;
 
 /** A stream, or `stream.consumer`. */
 async function stepDown(nc: NatsConnection, group: string): Promise<boolean> {
