@@ -184,7 +184,9 @@ async function begun(log: LogFacts, { logId, historyId, history }: StreamFacts, 
   return { kind: 'watch', logId, historyId, ...anchor, ...nothing, at: now };
 }
 
-const deletedIn = ({ history }: StreamFacts): number[] => history.deleted ?? [];
+/** Of a stream without messages the server says that 0 is deleted. */
+const deletedIn = ({ history }: StreamFacts): number[] =>
+  history.messages === 0 ? [] : (history.deleted ?? []);
 
 /** Messages that somebody has deleted out of the middle. Which events they were follows from their neighbours. */
 function deletedSince(

@@ -25,15 +25,15 @@ const NEVER_MS = 3_600_000;
 const EVENTS = randomLives({ seed: 31, tasks: 20, events: 1_500 });
 
 let grounds = 0;
-/** A log with 1000 events. `ahead` moves the clock of whoever judges. */
-async function setup() {
+/** A log with 1000 events, or as many as are said. `ahead` moves the clock of whoever judges. */
+async function setup(events = 1_000) {
   grounds += 1;
   const ground = await openLogGround(testNamespace(import.meta.url).replace('_', `${grounds}_`));
   closers.push(() => ground.stop());
   const { nc, names } = ground;
   const jsm = await jetstreamManager(nc, { checkAPI: false });
-  const lastSeq = await ground.append(EVENTS.slice(0, 1_000));
-  await drawn(lastSeq);
+  const lastSeq = await ground.append(EVENTS.slice(0, events));
+  if (events > 0) await drawn(lastSeq);
   let aheadMs = 0;
   const clock = { now: () => Date.now() + aheadMs };
   const config = { ...ground.config, retentionCheckMs: NEVER_MS };
@@ -82,6 +82,13 @@ describe('HISTORY', () => {
     expect(await look()).toMatchObject({ sourceSeq: 1_200, findings: [] });
     const { checks } = await createHealth({ nc, names, streams }).check();
     expect(checks.streams).toEqual({ ok: true });
+  });
+
+  test('that is empty lacks nothing, and is compared from its first event on', async () => {
+    const { look, append, drawn } = await setup(0);
+    expect(await look()).toMatchObject({ sourceSeq: 0, findings: [], lag: 0 });
+    await drawn(await append(EVENTS.slice(0, 100)));
+    expect(await look()).toMatchObject({ sourceSeq: 100, findings: [] });
   });
 
   test('that has lost an event is told of with its position, until an operator accepts it', async () => {
