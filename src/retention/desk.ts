@@ -1,5 +1,12 @@
 import type { Service } from '../platform/service.ts';
-import type { Danger, Finding, Needs, RetentionRecords, Watch } from './records.ts';
+import {
+  type Danger,
+  type Finding,
+  isHarmless,
+  type Needs,
+  type RetentionRecords,
+  type Watch,
+} from './records.ts';
 import { isStalled } from './watch.ts';
 
 /** What is known of the streams' completeness and of what is still needed of them. Instants are ISO 8601 in UTC. */
@@ -27,7 +34,7 @@ export interface StreamsReport {
 /** Where operators ask about the streams. */
 export interface StreamsDesk extends Service {
   report(): StreamsReport;
-  /** What is wrong, in words; undefined when nothing is. */
+  /** What is wrong, in words; undefined when nothing is. A stretch that HISTORY has twice is a finding, and harmless. */
   trouble(): string | undefined;
   /** Takes note of the findings: they cannot be mended, and are no longer told of. Throws `log_unavailable`. */
   acceptFindings(): Promise<StreamsReport>;
@@ -49,9 +56,10 @@ export function createStreamsDesk({ mirror, needs, watch }: RetentionRecords): S
     trouble() {
       const seen = watch();
       if (seen === undefined) return undefined;
+      const harmful = seen.findings.filter((finding) => !isHarmless(finding));
       const troubles = [
-        ...seen.findings.slice(0, 1).map(({ what, fromSeq, toSeq }) => {
-          const more = seen.findings.length > 1 ? `, and ${seen.findings.length - 1} findings more` : '';
+        ...harmful.slice(0, 1).map(({ what, fromSeq, toSeq }) => {
+          const more = harmful.length > 1 ? `, and ${harmful.length - 1} findings more` : '';
           return `HISTORY: events ${fromSeq} to ${toSeq} are ${what}${more}`;
         }),
         ...(isStalled(seen) ? [`HISTORY has not drawn the last ${seen.lag} events of TASKS`] : []),

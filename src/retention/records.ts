@@ -36,6 +36,9 @@ const FindingSchema = z.object({
 });
 export type Finding = z.infer<typeof FindingSchema>;
 
+/** The server may draw a stretch again when the leader of HISTORY changes; whoever reads it takes each event once. */
+export const isHarmless = ({ what }: Pick<Finding, 'what'>): boolean => what === 'doubled';
+
 /** A limit that will soon take away what is needed. */
 const DangerSchema = z.object({
   stream: z.string(),

@@ -11,7 +11,7 @@ import { type Anchor, checkHistory } from './history-check.ts';
 import { judge, type Limits } from './judge.ts';
 import { type LogFacts, openLogFacts, type StreamFacts } from './log-facts.ts';
 import { passes } from './passes.ts';
-import { type Danger, type Finding, openRetentionRecords, type Watch } from './records.ts';
+import { type Danger, type Finding, isHarmless, openRetentionRecords, type Watch } from './records.ts';
 
 export interface RetentionWatchParts {
   readonly nc: NatsConnection;
@@ -111,8 +111,14 @@ export function createRetentionWatch(parts: RetentionWatchParts): RetentionWatch
   }
 
   function tell(before: Watch, watch: Watch, found: readonly Finding[]): void {
-    for (const finding of found)
-      logger.error({ alarm: 'history', ...finding }, 'HISTORY is not what TASKS was: see projection status');
+    for (const finding of found) {
+      if (isHarmless(finding)) logger.warn(finding, 'HISTORY has a stretch twice; it is read once');
+      else
+        logger.error(
+          { alarm: 'history', ...finding },
+          'HISTORY is not what TASKS was: see projection status',
+        );
+    }
     if (isStalled(watch) && !isStalled(before))
       logger.error({ alarm: 'history_stalled', lag: watch.lag }, 'HISTORY draws no events from TASKS');
     for (const danger of watch.dangers) {

@@ -107,8 +107,8 @@ describe('HISTORY', () => {
     expect((await health.check()).checks.streams?.ok).toBe(true);
   });
 
-  test('that has an event twice is told of with its position', async () => {
-    const { look, change, names, append, drawn } = await setup();
+  test('that has an event twice is told of with its position, without an alarm: readers take it once', async () => {
+    const { look, change, nc, names, append, drawn, logger, streams } = await setup();
     await look();
     // The server takes a source with another filter for another source.
     const { tasks } = names.streams;
@@ -117,6 +117,9 @@ describe('HISTORY', () => {
     const seen = await look();
     expect(foundIn(seen)).toEqual([{ what: 'doubled', fromSeq: 1_000, toSeq: 1_000, historySeq: 1_001 }]);
     expect(seen.sourceSeq).toBe(1_100);
+    await eventually(() => streams.report().history?.findings.length === 1);
+    expect(alarmsOf(logger)).toEqual([]);
+    expect((await createHealth({ nc, names, streams }).check()).checks.streams?.ok).toBe(true);
   });
 
   test('that has left out events is told of with their positions', async () => {
