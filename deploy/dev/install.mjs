@@ -1,11 +1,12 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, lstatSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 // Plain JavaScript for any Node: these lines run before dependencies exist and must be able to refuse an old Node.
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const modules = join(ROOT, 'node_modules');
 
 /** Ends the process with a clear line when Node is older than package.json's `engines` asks for. */
 export function requireNode() {
@@ -25,11 +26,13 @@ export function requireNode() {
  * working tree of this repository, say): `npm ci` would empty the folder behind it.
  */
 export function installDependencies() {
-  const modules = join(ROOT, 'node_modules');
   const installed = join(modules, '.package-lock.json');
   const lock = join(ROOT, 'package-lock.json');
   if (existsSync(installed) && lstatSync(modules).isSymbolicLink()) return;
-  if (existsSync(installed) && statSync(installed).mtimeMs >= statSync(lock).mtimeMs) return;
+  if (existsSync(installed) && statSync(installed).mtimeMs >= statSync(lock).mtimeMs) {
+    linkCommandLine();
+    return;
+  }
   console.log('Installing dependencies (npm ci) …');
   const npm = process.env.npm_execpath;
   const [command, args] = npm ? [process.execPath, [npm]] : ['npm', []];
@@ -44,6 +47,15 @@ export function installDependencies() {
   if (status === 0) return;
   console.error('npm ci failed: see above.');
   process.exit(1);
+}
+
+/** Makes `npx taskledger` find the command line in a clone: npm links the programs of dependencies only. */
+export function linkCommandLine() {
+  const link = programOf('taskledger');
+  if (existsSync(link) || !existsSync(modules) || lstatSync(modules).isSymbolicLink()) return;
+  mkdirSync(join(modules, '.bin'), { recursive: true });
+  rmSync(link, { force: true });
+  symlinkSync(join('..', '..', 'deploy', 'dev', 'taskledger.mjs'), link);
 }
 
 /** The path of a program that a dependency brings. */
