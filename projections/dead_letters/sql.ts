@@ -1,9 +1,10 @@
 import type pg from 'pg';
-import type { DeadLetterReason, Facts, TaskError } from '../../src/domain/events.ts';
+import type { TaskError } from '../../src/domain/events.ts';
 import { arrayLiteral, jsonText, storableText } from '../engine/sql-text.ts';
 import { digest, keyOf, type Outcome, type TaskNews } from './apply.ts';
 import type { GroupChange } from './group.ts';
 import type { Failure, Known, Letter } from './letter.ts';
+import type { LetterRow } from './row.ts';
 
 /**
  * Reads what is known of the tasks in the news, lets `digest` decide, and writes what has changed. The checkpoint has one
@@ -35,27 +36,9 @@ const LOAD = {
     left join dead_letter_failures f using (tenant, id)`,
 };
 
-interface KnownRow {
-  readonly tenant: string;
-  readonly id: string;
+interface KnownRow extends Omit<LetterRow, 'type'> {
+  /** Null: it has failed, and has not died. */
   readonly type: string | null;
-  readonly state: Letter['state'];
-  readonly reason: DeadLetterReason;
-  readonly fingerprint: string;
-  readonly error: TaskError | null;
-  readonly worker: string | null;
-  readonly worker_version: string | null;
-  readonly priority: number;
-  readonly attempt: number;
-  readonly round: number;
-  readonly first_failed_at: Date | null;
-  readonly first_dead_at: Date;
-  readonly dead_at: Date;
-  readonly seq: string;
-  readonly settled_at: Date | null;
-  readonly settled_by: string | null;
-  readonly note: string | null;
-  readonly facts: Facts | null;
   readonly failure: TaskError | null;
   readonly failed_worker: string;
   readonly failed_version: string | null;

@@ -1,13 +1,10 @@
 import type { Command } from 'commander';
 import type { CancellationAnswer, CancellationDryRun } from './answers.ts';
-import { instantOrAge, openSession, type Session, wholeNumber } from './connection.ts';
-import { table } from './table.ts';
+import { instantOrAge, openSession, wholeNumber } from './connection.ts';
+import { addOperationCommands, followed, type OperationKind, type Run } from './operation.ts';
 import { taskTable } from './task-text.ts';
-import { EXIT, type ExitCode, type Terminal } from './terminal.ts';
+import { EXIT, type Terminal } from './terminal.ts';
 import { relative } from './time.ts';
-
-/** Pause between two looks at a cancellation that is waited for, in ms. */
-const LOOK_AGAIN_MS = 500;
 
 interface StartOptions {
   readonly type?: string;
@@ -30,11 +27,7 @@ const COLUMNS = [
   { title: 'STARTED', align: 'right' },
 ] as const;
 
-export function addCancellationCommands(
-  program: Command,
-  terminal: Terminal,
-  run: (action: () => Promise<ExitCode>) => Promise<void>,
-): void {
+export function addCancellationCommands(program: Command, terminal: Terminal, run: Run): void {
   const cancellation = program.command('cancellation').description('Cancel all tasks that a filter finds');
   cancellation
     .command('start')
@@ -63,73 +56,12 @@ export function addCancellationCommands(
           ratePerSecond: rate,
           dryRun,
         });
-        if (!('dryRun' in answer)) return followed(session, answer, wait);
+        if (!('dryRun' in answer)) return followed(session, CANCELLATION, { first: answer, wait });
         session.show(answer, () => dryRunText(answer, terminal));
         return EXIT.ok;
       }),
     );
-  cancellation
-    .command('list')
-    .description('Cancellations of the last 90 days, the newest first')
-    .action((_options: object, command: Command) =>
-      run(async () => {
-        const session = openSession(command, terminal);
-        const answer = await session.api.cancellations(session.tenant);
-        session.show(answer, () =>
-          answer.cancellations.length === 0
-            ? 'No cancellations.'
-            : table(
-                COLUMNS,
-                answer.cancellations.map((each) => row(each, terminal.clock.now())),
-                terminal.columns,
-              ),
-        );
-        return EXIT.ok;
-      }),
-    );
-  cancellation
-    .command('get')
-    .description('How far a cancellation has come')
-    .argument('<id>')
-    .option('--wait', 'show the progress until the end; exit code 1 when a task failed to be cancelled')
-    .action((id: string, { wait = false }: { wait?: boolean }, command: Command) =>
-      run(async () => {
-        const session = openSession(command, terminal);
-        return followed(session, await session.api.cancellation(id), wait);
-      }),
-    );
-  for (const [wish, description] of [
-    ['pause', 'Hold a cancellation up'],
-    ['resume', 'Let a paused cancellation go on'],
-    ['abort', 'End a cancellation; what it has cancelled stays so'],
-  ] as const)
-    cancellation
-      .command(wish)
-      .description(description)
-      .argument('<id>')
-      .action((id: string, _options: object, command: Command) =>
-        run(async () => {
-          const session = openSession(command, terminal);
-          const answer = await session.api.controlCancellation(id, wish);
-          session.show(answer, () => line(answer));
-          return EXIT.ok;
-        }),
-      );
-}
-
-/** Shows the cancellation; with `wait`, each step of its progress until the end. */
-async function followed(session: Session, first: CancellationAnswer, wait: boolean): Promise<ExitCode> {
-  let current = first;
-  let shown = '';
-  while (wait && (current.state === 'running' || current.state === 'paused')) {
-    const now = line(current);
-    if (!session.json && now !== shown) session.terminal.out(`${now}\n`);
-    shown = now;
-    await session.terminal.pause(LOOK_AGAIN_MS);
-    current = await session.api.cancellation(current.id);
-  }
-  session.show(current, () => line(current));
-  return wait && (current.state === 'aborted' || current.progress.failed > 0) ? EXIT.taskFailed : EXIT.ok;
+  addOperationCommands(cancellation, CANCELLATION, { terminal, run });
 }
 
 const line = ({ id, state, progress }: CancellationAnswer): string => {
@@ -146,6 +78,18 @@ const row = ({ id, state, progress, createdAt }: CancellationAnswer, now: number
   String(progress.expected ?? '?'),
   relative(createdAt, now),
 ];
+
+const CANCELLATION: OperationKind<CancellationAnswer> = {
+  noun: 'cancellation',
+  done: 'cancelled',
+  columns: COLUMNS,
+  row,
+  line,
+  text: line,
+  list: (api, tenant) => api.cancellations(tenant),
+  get: (api, id) => api.cancellation(id),
+  control: (api, id, wish) => api.controlCancellation(id, wish),
+};
 
 const dryRunText = ({ count, atLeast, sample }: CancellationDryRun, { clock, columns }: Terminal): string =>
   count === 0

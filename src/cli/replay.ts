@@ -3,15 +3,11 @@ import type { PolicyOverride } from '../domain/policy.ts';
 import type { DryRunAnswer, ReplayAnswer } from './answers.ts';
 import { openSession, type Session, wholeNumber } from './connection.ts';
 import { type LetterOptions, letterFilterOf, letterTable, withLetterOptions } from './dead.ts';
+import { addOperationCommands, followed, type OperationKind, type Run } from './operation.ts';
 import { readPayload } from './payload.ts';
-import { type Column, facts, table } from './table.ts';
-import { EXIT, type ExitCode, type Terminal } from './terminal.ts';
+import { type Column, facts } from './table.ts';
+import { EXIT, type Terminal } from './terminal.ts';
 import { duration, instant, relative } from './time.ts';
-
-/** Pause between two looks at a replay that is waited for, in ms. */
-const LOOK_AGAIN_MS = 500;
-
-type Run = (action: () => Promise<ExitCode>) => Promise<void>;
 
 interface StartOptions extends LetterOptions {
   readonly all?: boolean;
@@ -50,59 +46,11 @@ export function addReplayCommands(program: Command, terminal: Terminal, run: Run
           session.show(found, () => dryRunText(found, terminal));
           return EXIT.ok;
         }
-        return followed(session, answer as ReplayAnswer, wait ?? false);
+        return followed(session, REPLAY, { first: answer as ReplayAnswer, wait: wait ?? false });
       }),
     );
 
-  replay
-    .command('list')
-    .description('Replays of the last 90 days, the newest first')
-    .action((_options: object, command: Command) =>
-      run(async () => {
-        const session = openSession(command, terminal);
-        const answer = await session.api.replays(session.tenant);
-        session.show(answer, () =>
-          answer.replays.length === 0
-            ? 'No replays.'
-            : table(
-                COLUMNS,
-                answer.replays.map((each) => row(each, terminal)),
-                terminal.columns,
-              ),
-        );
-        return EXIT.ok;
-      }),
-    );
-
-  replay
-    .command('get')
-    .description('How far a replay has come')
-    .argument('<id>')
-    .option('--wait', 'show the progress until the end; exit code 1 when a task failed to be replayed')
-    .action((id: string, { wait = false }: { wait?: boolean }, command: Command) =>
-      run(async () => {
-        const session = openSession(command, terminal);
-        return followed(session, await session.api.replay(id), wait);
-      }),
-    );
-
-  for (const [wish, description] of [
-    ['pause', 'Hold a replay up'],
-    ['resume', 'Let a paused replay go on'],
-    ['abort', 'End a replay; what it has replayed stays so'],
-  ] as const)
-    replay
-      .command(wish)
-      .description(description)
-      .argument('<id>')
-      .action((id: string, _options: object, command: Command) =>
-        run(async () => {
-          const session = openSession(command, terminal);
-          const answer = await session.api.controlReplay(id, wish);
-          session.show(answer, () => progressLine(answer));
-          return EXIT.ok;
-        }),
-      );
+  addOperationCommands(replay, REPLAY, { terminal, run });
 }
 
 async function wishOf(ids: readonly string[], options: StartOptions, session: Session, command: Command) {
@@ -133,21 +81,6 @@ async function wishOf(ids: readonly string[], options: StartOptions, session: Se
   };
 }
 
-/** Shows the replay; with `wait`, its progress until the end. */
-async function followed(session: Session, first: ReplayAnswer, wait: boolean): Promise<ExitCode> {
-  let replay = first;
-  let shown = '';
-  while (wait && (replay.state === 'running' || replay.state === 'paused')) {
-    const line = progressLine(replay);
-    if (!session.json && line !== shown) session.terminal.out(`${line}\n`);
-    shown = line;
-    await session.terminal.pause(LOOK_AGAIN_MS);
-    replay = await session.api.replay(replay.id);
-  }
-  session.show(replay, () => replayText(replay, session.terminal));
-  return wait && (replay.state === 'aborted' || replay.progress.failed > 0) ? EXIT.taskFailed : EXIT.ok;
-}
-
 const COLUMNS: readonly Column[] = [
   { title: 'REPLAY' },
   { title: 'STATE' },
@@ -159,10 +92,7 @@ const COLUMNS: readonly Column[] = [
   { title: 'STARTED', align: 'right' },
 ];
 
-const row = (
-  { id, state, progress, expected, note, createdAt }: ReplayAnswer,
-  { clock }: Terminal,
-): string[] => [
+const row = ({ id, state, progress, expected, note, createdAt }: ReplayAnswer, now: number): string[] => [
   id,
   state,
   String(progress.replayed),
@@ -170,7 +100,7 @@ const row = (
   String(progress.failed),
   expected === null ? '?' : String(expected),
   note ?? '',
-  relative(createdAt, clock.now()),
+  relative(createdAt, now),
 ];
 
 const WIDTH = 20;
@@ -212,6 +142,18 @@ function replayText(replay: ReplayAnswer, { clock, columns }: Terminal): string 
     columns,
   );
 }
+
+const REPLAY: OperationKind<ReplayAnswer> = {
+  noun: 'replay',
+  done: 'replayed',
+  columns: COLUMNS,
+  row,
+  line: progressLine,
+  text: replayText,
+  list: (api, tenant) => api.replays(tenant),
+  get: (api, id) => api.replay(id),
+  control: (api, id, wish) => api.controlReplay(id, wish),
+};
 
 const dryRunText = ({ count, sample }: DryRunAnswer, terminal: Terminal): string =>
   count === 0

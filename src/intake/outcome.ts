@@ -8,14 +8,7 @@ import { type Issue, type Reason, reasonOf } from './issue.ts';
  * write may have happened, and the same key tells.
  */
 export type SubmitOutcome =
-  | {
-      readonly ok: true;
-      readonly id: string;
-      readonly status: 'INGESTED';
-      readonly seq: number;
-      readonly replayed: boolean;
-      readonly deduplicated?: 'throttle' | 'debounce';
-    }
+  | Accepted
   | {
       readonly ok: false;
       readonly error: TaskledgerError;
@@ -23,7 +16,16 @@ export type SubmitOutcome =
       readonly reasons: readonly Reason[];
     };
 
-export const accepted = (id: string, seq: number): SubmitOutcome => ({
+export interface Accepted {
+  readonly ok: true;
+  readonly id: string;
+  readonly status: 'INGESTED';
+  readonly seq: number;
+  readonly replayed: boolean;
+  readonly deduplicated?: 'throttle' | 'debounce';
+}
+
+export const accepted = (id: string, seq: number): Accepted => ({
   ok: true,
   id,
   status: 'INGESTED',

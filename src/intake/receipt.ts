@@ -6,7 +6,7 @@ import type { Names } from '../log/subjects.ts';
 import { taskIdOfKey, taskIdOfSubmission } from './identity.ts';
 import { becameOf, type Intake } from './intake.ts';
 import { type Reason, reasonOf } from './issue.ts';
-import type { SubmitOutcome } from './outcome.ts';
+import type { Accepted, SubmitOutcome } from './outcome.ts';
 import { givenKey } from './submission.ts';
 
 /** Whom a submission's subject names. */
@@ -27,14 +27,7 @@ export interface Receipt {
 
 /** What is sent to `Taskledger-Reply`. */
 export type SubmissionAnswer =
-  | {
-      readonly ok: true;
-      readonly id: string;
-      readonly status: 'INGESTED';
-      readonly seq: number;
-      readonly replayed: boolean;
-      readonly deduplicated?: 'throttle' | 'debounce';
-    }
+  | Accepted
   | {
       readonly ok: false;
       readonly id: string;

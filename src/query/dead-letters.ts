@@ -1,3 +1,4 @@
+import type { LetterRow } from '../../projections/dead_letters/row.ts';
 import type { DeadLetterReason, Facts, TaskError } from '../domain/events.ts';
 import type { Statement } from './sql.ts';
 
@@ -68,29 +69,6 @@ export interface LetterFilter {
 /** What a replay must know of a task that the log may have forgotten. */
 export interface LetterMemory {
   readonly state: LetterState;
-  readonly facts: Facts | null;
-}
-
-export interface LetterRow {
-  readonly tenant: string;
-  readonly id: string;
-  readonly type: string;
-  readonly state: LetterState;
-  readonly reason: DeadLetterReason;
-  readonly fingerprint: string;
-  readonly error: TaskError | null;
-  readonly worker: string | null;
-  readonly worker_version: string | null;
-  readonly priority: number;
-  readonly attempt: number;
-  readonly round: number;
-  readonly first_failed_at: Date | null;
-  readonly first_dead_at: Date;
-  readonly dead_at: Date;
-  readonly seq: string;
-  readonly settled_at: Date | null;
-  readonly settled_by: string | null;
-  readonly note: string | null;
   readonly facts: Facts | null;
 }
 

@@ -1,5 +1,6 @@
 import type { NatsConnection } from '@nats-io/transport-node';
 import type pg from 'pg';
+import type { LetterRow } from '../../projections/dead_letters/row.ts';
 import { isTaskId } from '../domain/names.ts';
 import type { Logger } from '../observe/log.ts';
 import type { Service } from '../platform/service.ts';
@@ -10,7 +11,6 @@ import {
   type GroupRow,
   groupList,
   groupView,
-  type LetterRow,
   letterById,
   letterCount,
   letterList,
