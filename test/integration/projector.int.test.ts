@@ -196,16 +196,13 @@ describe('what cannot be digested', () => {
   test('is set aside with an alarm, and everything else is applied', async () => {
     const { ground, database } = await setup();
     const events = randomLives({ seed: 8, tasks: 20, events: 500 });
-    const broken = {
-      ...events[250]?.event,
-      priority: 1e9,
-      taskId: events[250]?.event.taskId,
-    } as Recorded['event'];
+    const at = events.findIndex(({ event }, index) => index >= 250 && event.kind === 'CLAIMED');
+    const broken = { ...events[at]?.event, priority: 1e9 } as Recorded['event'];
     const logger = recordingLogger();
-    await ground.append(events.slice(0, 250));
+    await ground.append(events.slice(0, at));
     const poisonSeq = await ground.append([{ seq: 0, storedAt: 0, event: broken }]);
     const unreadableSeq = await ground.appendText('{"v":99}\0');
-    const lastSeq = await ground.append(events.slice(251));
+    const lastSeq = await ground.append(events.slice(at + 1));
     const projector = ground.projector(database.pool, { logger });
     await projector.start();
     await projector.whenCaughtUp(lastSeq);
