@@ -101,8 +101,12 @@ export class DispatchCore {
   }
 
   enter(phase: Phase): void {
+    const replayed = this.#phase === 'replaying';
     this.#phase = phase;
-    for (const line of this.#place.lines) this.#place.touch(line);
+    for (const line of this.#place.lines) {
+      if (replayed) line.setClaimsAside();
+      this.#place.touch(line);
+    }
   }
 
   /** What a snapshot keeps besides the tasks, as of `position`. */

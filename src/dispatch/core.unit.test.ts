@@ -102,6 +102,23 @@ describe('the ready window', () => {
     expect(named(decisions())).toEqual(['queue 1', 'queue 3']);
   });
 
+  it('is not widened by claims of any age that were read when the dispatcher started', () => {
+    const { log, core, given, line } = coreWorld({
+      phase: 'replaying',
+      window: { min: 3, max: 10, ms: 500 },
+    });
+    for (let n = 1; n <= 60; n++) {
+      given(
+        () => log.ingest(n),
+        () => log.do(taskIdOf(n), dispatcher, { kind: 'queue', inlinePayload: true }),
+        () => log.claim(taskIdOf(n)),
+      );
+    }
+    core.enter('leading');
+    core.measure(20);
+    expect(line()).toMatchObject({ window: 3, claimed: 60 });
+  });
+
   it('grows with the rate of claims up to its limit, and shrinks again', () => {
     const { log, core, given, run, line } = coreWorld({ window: { min: 3, max: 10, ms: 500 } });
     for (let n = 1; n <= 60; n++) {

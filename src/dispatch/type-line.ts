@@ -90,12 +90,17 @@ export class TypeLine {
     return this.terms.blocks === 0 && this.windowOpen;
   }
 
+  /** The claims so far tell nothing of the rate: they are of any age. */
+  setClaimsAside(): void {
+    this.#claimed += this.claims;
+    this.claims = 0;
+  }
+
   /** Folds the claims of the last `elapsedMs` into the rate and sizes the window anew. */
   measure(elapsedMs: number, limits: WindowLimits): void {
     const weight = 1 - Math.exp(-elapsedMs / RATE_MEMORY_MS);
     this.claimRate += weight * ((this.claims * 1_000) / elapsedMs - this.claimRate);
-    this.#claimed += this.claims;
-    this.claims = 0;
+    this.setClaimsAside();
     const wanted = Math.ceil((this.claimRate * limits.ms) / 1_000);
     this.#window = Math.max(limits.min, Math.min(limits.max, wanted));
   }
