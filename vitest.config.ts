@@ -16,7 +16,8 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['{src,projections,test,deploy}/**/*.unit.test.ts'],
-          testTimeout: 20_000,
+          // Properties over long histories, on machines that others use too.
+          testTimeout: 60_000,
         },
       },
       {

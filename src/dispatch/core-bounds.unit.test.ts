@@ -309,7 +309,7 @@ describe('the core among limits, keys, pauses and failovers', () => {
         world.rest();
         expect(world.open().map(({ id, status }) => `${id} ${status}`)).toEqual([]);
       }),
-      { numRuns: 400 },
+      { numRuns: 200 },
     );
   });
 });
