@@ -40,6 +40,8 @@ async function dispatch(): Promise<NodeProcess> {
     NATS_URL: testNatsUrl(),
     TASKLEDGER_PREFIX: world.names.prefix,
     TASKLEDGER_LEADER_LEASE_MS: '500',
+    // Nothing stands between a killed process and this server that could hold back what it had sent.
+    TASKLEDGER_TAKEOVER_HOLD_MS: '1000',
     TASKLEDGER_SNAPSHOT_MS: '200',
     TASKLEDGER_SNAPSHOT_EVENTS: '20',
   });
