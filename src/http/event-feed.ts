@@ -16,8 +16,12 @@ export const eventMatches = (event: TaskEvent, { tenant, type, task, kind }: Fee
   (task === undefined || event.taskId === task) &&
   (kind === undefined || kind.includes(event.kind));
 
+/** As a server-sent event; its id is where a client goes on. */
+export const eventMessage = (recorded: Recorded): string =>
+  `id: ${recorded.seq}\nevent: ${recorded.event.kind}\ndata: ${eventText(recorded)}\n\n`;
+
 /** One line of JSON: what the history shows of the event, and whose it is. */
-export function eventText({ seq, storedAt, event }: Recorded): string {
+function eventText({ seq, storedAt, event }: Recorded): string {
   const { id, kind, taskId, tenant, type, from, round, attempt, priority, at, actor, data } = event;
   return JSON.stringify({
     seq,

@@ -49,7 +49,7 @@ export async function createHttpServer(parts: HttpParts): Promise<HttpServer> {
   const { config, registry, logger, metrics } = parts;
   let closing = false;
   let url: string | undefined;
-  let feeds: { endAll(): void } | undefined;
+  let feeds: { endAll(): Promise<void> } | undefined;
   const rateLimit = createRateLimit({ ratePerSecond: config.httpRatePerSecond, clock: monotonicClock });
 
   const app = fastify({
@@ -150,10 +150,11 @@ export async function createHttpServer(parts: HttpParts): Promise<HttpServer> {
     async stop() {
       closing = true;
       // A feed has no end of its own.
-      feeds?.endAll();
+      const feedsEnded = feeds?.endAll();
       // A connection that never sent a request is not idle to Node, and would be waited for for a minute.
       const impatient = setTimeout(() => app.server.closeAllConnections(), STOP_WAIT_MS);
       await app.close().finally(() => clearTimeout(impatient));
+      await feedsEnded;
     },
   };
 }

@@ -108,6 +108,13 @@ export const settings = {
     5_000,
     'Requests a second one API key may make to one API process',
   ),
+  httpFeeds: setting('TASKLEDGER_HTTP_FEEDS', atLeast(1), 500, 'Clients of the live feed of one API process'),
+  httpFeedBufferBytes: setting(
+    'TASKLEDGER_HTTP_FEED_BUFFER_BYTES',
+    atLeast(1_024),
+    4_194_304,
+    'Bytes that may wait for one client of the live feed; one that takes too little is dropped, and may come back with its Last-Event-ID',
+  ),
 
   operatorKey: setting(
     'TASKLEDGER_OPERATOR_KEY',

@@ -1,5 +1,3 @@
-import { once } from 'node:events';
-import { get as httpGet, type IncomingMessage } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createProjector } from '../../projections/engine/projector.ts';
 import { projections } from '../../projections/projections.ts';
@@ -271,74 +269,4 @@ test('why a task is not running, or that it is', async () => {
   await post(`/v1/tasks/${run.id}/cancel`);
   await eventually(async () => expect((await why(run.id)).sentence).toMatch(/has ended: CANCELLED since/));
   expect((await why(run.id, zeta)).error.code).toBe('task_not_found');
-});
-
-describe('the feed of events', () => {
-  /** Messages of an open feed, as they come. */
-  async function follow(path: string, headers: Record<string, string> = {}, key = acme) {
-    // A client without a pool: one that opens connections ahead holds up a stop by what it has never used.
-    const request = httpGet(`${api.http.url}${path}`, {
-      agent: false,
-      headers: { authorization: `Bearer ${key}`, ...headers },
-    });
-    const [response] = (await once(request, 'response')) as [IncomingMessage];
-    let text = '';
-    response.on('data', (chunk) => {
-      text += String(chunk);
-    });
-    response.on('error', () => undefined);
-    const ended = new Promise<void>((resolve) => response.once('close', resolve));
-    const messages = () =>
-      text
-        .split('\n\n')
-        .filter((message) => message.startsWith('id: '))
-        .map((message) => JSON.parse(message.slice(message.indexOf('data: ') + 6)));
-    return { response, messages, ended, stop: () => request.destroy() };
-  }
-  beforeAll(() => api.http.start());
-
-  test("brings what is stored from now on, filtered, and never what is another tenant's", async () => {
-    const mine = await follow('/v1/events?type=quick&kind=COMPLETED,INGESTED');
-    const theirs = await follow('/v1/events', {}, zeta);
-    expect(mine.response.headers['content-type']).toContain('text/event-stream');
-    const { id } = await submit({ type: 'quick' });
-    await submit({ type: 'held', delayMs: 600_000 });
-    const own = await submit({ type: 'quick', delayMs: 600_000 }, zeta);
-    await eventually(() => expect(mine.messages()).toHaveLength(2));
-    expect(mine.messages()).toMatchObject([
-      { kind: 'INGESTED', taskId: id, tenant: 'acme', data: { payload: 1 } },
-      { kind: 'COMPLETED', taskId: id, data: { result: { ok: true } } },
-    ]);
-    await eventually(() => expect(theirs.messages().map(({ taskId }) => taskId)).toEqual([own.id]));
-    mine.stop();
-    theirs.stop();
-  });
-
-  test('goes on after the last event that a client has seen', async () => {
-    const { id, seq } = await submit({ type: 'quick' });
-    await eventually(async () => expect(await statusOf(id)).toBe('COMPLETED'));
-    const feed = await follow(`/v1/events?task=${id}`, { 'last-event-id': String(seq) });
-    await eventually(() =>
-      expect(feed.messages().map(({ kind }) => kind)).toEqual([
-        'QUEUED',
-        'CLAIMED',
-        'PROCESSING',
-        'COMPLETED',
-      ]),
-    );
-    feed.stop();
-  });
-
-  test('is refused for a foreign tenant and for what is no sequence', async () => {
-    expect((await get('/v1/events?tenant=zeta')).body.error.code).toBe('tenant_forbidden');
-    expect((await get('/v1/events?kind=NOTHING')).body.error.field).toBe('kind');
-    const odd = await call(api.http, 'GET', '/v1/events', { key: acme, headers: { 'last-event-id': 'x' } });
-    expect(odd.body.error.field).toBe('last-event-id');
-  });
-
-  test('does not hold up the stop of the API', async () => {
-    const feed = await follow('/v1/events');
-    await api.http.stop();
-    await feed.ended;
-  });
 });

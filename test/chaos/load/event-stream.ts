@@ -46,15 +46,15 @@ export function followEvents(apis: readonly string[], key: string): EventStream 
   };
 }
 
-/** None in a comment. */
+/** None in a comment, a gap or an end. */
 function completionIn(message: string): HeardCompletion[] {
   const field = (name: string): string | undefined =>
     message
       .split('\n')
       .find((line) => line.startsWith(`${name}: `))
       ?.slice(name.length + 2);
-  const data = field('data');
-  if (data === undefined) return [];
+  const [id, data] = [field('id'), field('data')];
+  if (id === undefined || data === undefined) return [];
   const { taskId } = JSON.parse(data) as { taskId: string };
-  return [{ seq: Number(field('id')), taskId }];
+  return [{ seq: Number(id), taskId }];
 }
