@@ -12,6 +12,7 @@ export interface BulkKind {
   /**
    * The next targets after the cursor (null: from the beginning), at most `limit`. Their order must be one that tasks
    * neither enter nor change while the operation goes on, such as that of submission. May throw: then it is asked again.
+   * Once stored, a page is not asked for again.
    */
   page(operation: Operation, at: { cursor: string | null; limit: number }): Promise<TargetPage>;
   /**

@@ -41,10 +41,13 @@ export interface FoundTasks {
 interface CancelParts {
   readonly log: Pick<EventLog, 'append' | 'readState' | 'readTask'>;
   readonly clock: Clock;
-  /** The tasks read model, newest first: tasks submitted meanwhile come before the first page. */
+  /** The tasks read model, newest first. */
   readonly tasks: {
     tasks(
-      filter: CancelInput['filter'] & { readonly tenant: string | undefined },
+      filter: CancelInput['filter'] & {
+        readonly tenant: string | undefined;
+        readonly submittedUpToSeq: number;
+      },
       page: { readonly limit: number; readonly cursor: string | undefined },
     ): Promise<FoundTasks>;
     waitFor(seq: number, timeoutMs: number): Promise<void>;
@@ -94,5 +97,10 @@ const inputOf = ({ input }: Operation): CancelInput => CancelInputSchema.parse(i
 
 const filterOf = (operation: Operation) => {
   const { filter } = inputOf(operation);
-  return { ...filter, status: filter.status ?? [...CANCELLABLE], tenant: operation.tenant ?? undefined };
+  return {
+    ...filter,
+    status: filter.status ?? [...CANCELLABLE],
+    tenant: operation.tenant ?? undefined,
+    submittedUpToSeq: operation.asOf,
+  };
 };

@@ -42,6 +42,16 @@ export const OperationSchema = z.strictObject({
   changedBy: ActorSchema.nullable(),
   /** Where the next page of targets begins; null before the first. */
   cursor: z.string().nullable(),
+  /**
+   * The page at the cursor, stored before anything is done to its targets: what is done may take them out of reach of
+   * the search, and whoever does the page again must find and count the same ones.
+   */
+  page: z
+    .strictObject({
+      targets: z.array(z.strictObject({ tenant: NameSchema, taskId: z.string().min(1) })),
+      next: z.string().nullable(),
+    })
+    .optional(),
   progress: z.strictObject({
     /** Targets looked at so far. */
     matched: z.int().min(0),
@@ -78,6 +88,16 @@ export const begun = (id: string, wanted: NewOperation, now: number): Operation 
   progress: { matched: 0, outcomes: {}, failures: [] },
 });
 
+/** With the page that is about to be done. One that another runner has stored already stays: that one may have begun. */
+export function prepared(
+  operation: Operation,
+  { from, ...page }: Pick<Page, 'from'> & NonNullable<Operation['page']>,
+): Operation {
+  if (operation.cursor !== from || operation.page !== undefined || operation.state !== 'running')
+    return operation;
+  return { ...operation, page };
+}
+
 /** What became of one target: an outcome of the kind's, or why it failed. */
 export type TargetOutcome = string | Failure;
 
@@ -104,6 +124,7 @@ export function advanced(operation: Operation, page: Page, now: number): Operati
     updatedAt: new Date(now).toISOString(),
     state: page.next === null ? 'done' : operation.state,
     cursor: page.next ?? operation.cursor,
+    page: undefined,
     progress: {
       matched: operation.progress.matched + page.outcomes.length,
       outcomes,

@@ -1,5 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { advanced, begun, controlled, OperationSchema, SHOWN_FAILURES, type Wish } from './operation.ts';
+import {
+  advanced,
+  begun,
+  controlled,
+  OperationSchema,
+  prepared,
+  SHOWN_FAILURES,
+  type Wish,
+} from './operation.ts';
 
 const NOW = Date.parse('2026-01-01T00:00:00Z');
 const actor = { kind: 'key', id: 'k1' } as const;
@@ -46,6 +54,23 @@ describe('a page', () => {
     });
     const aborted = asked(started, 'abort');
     expect(advanced(aborted, page(null, 'c1', 'cancelled'), NOW)).toBe(aborted);
+  });
+
+  test('is stored with its targets before it is done, and forgotten when it is counted', () => {
+    const target = (taskId: string) => ({ targets: [{ tenant: 'acme', taskId }], next: 'c1' });
+    const ready = prepared(started, { from: null, ...target('t1') });
+    expect(OperationSchema.parse(ready).page).toEqual(target('t1'));
+    expect(prepared(ready, { from: null, ...target('t2') })).toBe(ready);
+    const after = advanced(ready, page(null, 'c1', 'cancelled'), NOW);
+    expect(after.page).toBeUndefined();
+    expect(prepared(after, { from: null, ...target('t1') })).toBe(after);
+  });
+
+  test('is not begun after a pause or an abort', () => {
+    for (const name of ['pause', 'abort'] as const) {
+      const stopped = asked(started, name);
+      expect(prepared(stopped, { from: null, targets: [], next: null })).toBe(stopped);
+    }
   });
 
   test('shows the last failures and counts all', () => {

@@ -7,7 +7,7 @@ import type { Logger } from '../observe/log.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Service } from '../platform/service.ts';
 import type { BulkKind, TaskRef } from './bulk-kind.ts';
-import { advanced, type Operation, type TargetOutcome } from './operation.ts';
+import { advanced, type Operation, prepared, type TargetOutcome } from './operation.ts';
 import type { Operations } from './operations.ts';
 
 export interface RunnerParts {
@@ -35,8 +35,9 @@ const RETRY_MS = 1_000;
 export const createOperationRunner = (parts: RunnerParts): OperationRunner => new Runner(parts);
 
 /**
- * Works on the running operations, page by page, while it leads; the other API processes stand by. The cursor is stored
- * after the page, so a crash repeats one page, in which every task is found as it was left.
+ * Works on the running operations, page by page, while it leads; the other API processes stand by. The targets are stored
+ * before the page and the cursor after it, so a crash repeats one page, the same one, in which every task is found as it
+ * was left.
  */
 class Runner implements OperationRunner {
   readonly name = 'operation runner';
@@ -101,7 +102,7 @@ class Runner implements OperationRunner {
     }
   }
 
-  /** (1) read the targets (2) act on each (3) store cursor and counts. Answers how many, undefined when it must be tried again. */
+  /** (1) read and store the targets (2) act on each (3) store cursor and counts. Answers how many, undefined when it must be tried again. */
   async #page({ id }: Operation): Promise<number | undefined> {
     const { operations, clock, logger } = this.#parts;
     const startedAt = performance.now();
@@ -115,10 +116,12 @@ class Runner implements OperationRunner {
       }
       const { cursor, ratePerSecond } = operation;
       const limit = ratePerSecond === null ? PAGE : Math.min(PAGE, Math.ceil(ratePerSecond * PACE_S));
-      const { targets, nextCursor } = await kind.page(operation, { cursor, limit });
+      const page = await this.#targets(kind, operation, limit);
+      if (page === undefined) return undefined;
+      const { targets, next } = page;
       const outcomes = await Promise.all(targets.map((target) => attempt(kind, operation, target)));
       const after = await operations.change(id, (current) =>
-        advanced(current, { from: cursor, next: nextCursor, outcomes }, clock.now()),
+        advanced(current, { from: cursor, next, outcomes }, clock.now()),
       );
       if (ratePerSecond !== null)
         this.#notBefore.set(id, startedAt + (targets.length / ratePerSecond) * 1_000);
@@ -132,6 +135,17 @@ class Runner implements OperationRunner {
       logger.warn({ operation: id, error: String(error) }, 'a page was not done; trying again');
       return undefined;
     }
+  }
+
+  /** The page at the cursor, stored as such unless it is empty. Undefined when the operation has moved on or was stopped meanwhile. */
+  async #targets(kind: BulkKind, operation: Operation, limit: number): Promise<Operation['page']> {
+    if (operation.page !== undefined) return operation.page;
+    const { id, cursor } = operation;
+    const { targets, nextCursor: next } = await kind.page(operation, { cursor, limit });
+    if (targets.length === 0) return { targets: [], next };
+    const page = { from: cursor, targets: [...targets], next };
+    const stored = await this.#parts.operations.change(id, (current) => prepared(current, page));
+    return stored.cursor === cursor && stored.state === 'running' ? stored.page : undefined;
   }
 
   /** Until an operation's time comes, something is heard, or RETRY_MS have passed. */

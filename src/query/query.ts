@@ -72,6 +72,8 @@ export interface TaskFilter {
   readonly worker?: string | undefined;
   readonly submittedFrom?: number | undefined;
   readonly submittedTo?: number | undefined;
+  /** A log sequence; inclusive. */
+  readonly submittedUpToSeq?: number | undefined;
 }
 
 export interface Page {

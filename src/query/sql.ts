@@ -75,6 +75,7 @@ export function taskList(filter: TaskFilter, page: { before: number | undefined;
   require((p) => `worker = ${p}`, filter.worker);
   require((p) => `submitted_at >= to_timestamp(${p}::bigint / 1000.0)`, filter.submittedFrom);
   require((p) => `submitted_at < to_timestamp(${p}::bigint / 1000.0)`, filter.submittedTo);
+  require((p) => `submitted_seq <= ${p}`, filter.submittedUpToSeq);
 
   const statuses = filter.status === undefined || filter.status.length === 0 ? [undefined] : filter.status;
   const branches = [...new Set(statuses)].map((status) =>

@@ -171,6 +171,24 @@ describe('a cancellation by filter', () => {
     expect(await kindsOf(id)).toEqual(['INGESTED', 'CANCELLED']);
   });
 
+  test('leaves alone what is submitted after it, however late it begins', async () => {
+    const { id, seq } = await submit({ type: 'later', delayMs: 600_000 });
+    const later = await submit({ type: 'later', delayMs: 600_000 });
+    await query.waitFor(later.seq, 10_000);
+    const kind = cancelTasks({ log, clock: systemClock, tasks: query });
+    const operation = await operations.begin({
+      kind: 'of a test',
+      tenant: 'acme',
+      input: { filter: { type: 'later' }, reason: 'r' },
+      actor: { kind: 'key', id: 'k' },
+      asOf: seq,
+    });
+    expect(await kind.page(operation, { cursor: null, limit: 10 })).toEqual({
+      targets: [{ tenant: 'acme', taskId: id }],
+      nextCursor: null,
+    });
+  });
+
   test('keeps within its rate, and is paused, resumed and aborted over HTTP', async () => {
     for (let n = 0; n < 40; n += 1) await submit({ type: 'slow', delayMs: 600_000 });
     const { body } = await post('/v1/cancellations', {

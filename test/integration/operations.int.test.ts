@@ -89,7 +89,8 @@ describe('a bulk operation', () => {
     const first = counting('moved', (taskId) => (taskId === '25' ? held : undefined));
     const one = await process(first.bulk);
     const { id } = await begin(one.operations, 'moved', 60);
-    await eventually(() => first.touched.length >= 20);
+    // All of the third page but the one that is held.
+    await eventually(() => first.touched.length === 29);
     const stopped = one.runner.stop();
     free();
     await stopped;
@@ -108,6 +109,29 @@ describe('a bulk operation', () => {
     const { operations } = await process(bulk);
     const { id } = await begin(operations, 'flaky', 30);
     expect((await ended(operations, id)).progress).toMatchObject({ matched: 30, outcomes: { touched: 30 } });
+  });
+
+  test('does the same page again, and counts it whole, when what it has done took targets out of reach', async () => {
+    const left = new Set(Array.from({ length: 30 }, (_, n) => n));
+    let faults = 1;
+    const { bulk, touched } = counting('moving', (taskId) => {
+      left.delete(Number(taskId));
+      if (taskId === '14' && faults-- > 0) throw new TaskledgerError('log_unavailable', { reason: 'test' });
+    });
+    const { operations } = await process({
+      ...bulk,
+      async page(_, { cursor }) {
+        const targets = [...left].filter((n) => n > Number(cursor ?? -1)).slice(0, 10);
+        const last = targets.at(-1);
+        return {
+          targets: targets.map((n) => ({ tenant: 'acme', taskId: String(n) })),
+          nextCursor: last === undefined ? null : String(last),
+        };
+      },
+    });
+    const { id } = await begin(operations, 'moving', 30);
+    expect((await ended(operations, id)).progress).toMatchObject({ matched: 30, outcomes: { touched: 30 } });
+    expect(touched.length).toBeGreaterThan(30);
   });
 
   test('counts and shows what failed, and goes on', async () => {
