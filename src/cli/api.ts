@@ -35,6 +35,10 @@ import type {
   WhyAnswer,
   WorkerAnswer,
 } from './answers.ts';
+import { type FeedMessage, messagesOf } from './event-stream.ts';
+
+/** The server sends a comment every 15 s: a stream that is silent for longer is dead. */
+const SILENCE_MS = 40_000;
 
 export interface ApiOptions {
   /** Base address, such as `http://127.0.0.1:8080`. */
@@ -100,11 +104,44 @@ export type Api = ReturnType<typeof createApi>;
 export function createApi({ url, key, fetch: request = fetch, timeoutMs = 30_000 }: ApiOptions) {
   const base = url.replace(/\/+$/, '');
 
-  async function call<T>(
+  async function call<T>(method: string, path: string, request: Request = {}): Promise<T> {
+    const response = await answered(method, path, request, AbortSignal.timeout(timeoutMs));
+    return response.status === 204 ? (undefined as T) : ((await readJson(response)) as T);
+  }
+
+  /** A live stream of one task's events after `after`. Ends, or throws `api_unreachable`, with the connection. */
+  async function* follow(
+    taskId: string,
+    { tenant, after }: { tenant?: string | undefined; after: number },
+  ): AsyncGenerator<FeedMessage> {
+    const silence = new AbortController();
+    let timer = setTimeout(() => silence.abort(), timeoutMs);
+    const heard = (): void => {
+      clearTimeout(timer);
+      timer = setTimeout(() => silence.abort(), SILENCE_MS);
+    };
+    try {
+      const headers = { 'last-event-id': String(after) };
+      const query = { task: taskId, tenant };
+      const response = await answered('GET', '/v1/events', { query, headers }, silence.signal);
+      if (response.body === null) throw unexpected(response, 'no stream');
+      yield* messagesOf(response.body, heard);
+    } catch (cause) {
+      if (cause instanceof Refusal || cause instanceof TaskledgerError) throw cause;
+      throw new TaskledgerError('api_unreachable', { url: base, reason: reasonOf(cause) }, { cause });
+    } finally {
+      clearTimeout(timer);
+      silence.abort();
+    }
+  }
+
+  /** The answer of a server that did not say no. */
+  async function answered(
     method: string,
     path: string,
-    { query = {}, body, headers = {} }: Request = {},
-  ): Promise<T> {
+    { query = {}, body, headers = {} }: Request,
+    signal: AbortSignal,
+  ): Promise<Response> {
     const response = await send(`${base}${path}${queryText(query)}`, {
       method,
       headers: {
@@ -113,11 +150,10 @@ export function createApi({ url, key, fetch: request = fetch, timeoutMs = 30_000
         ...headers,
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      signal: AbortSignal.timeout(timeoutMs),
+      signal,
     });
-    if (response.status === 204) return undefined as T;
+    if (response.ok) return response;
     const answer = await readJson(response);
-    if (response.ok) return answer as T;
     if (!isRefusal(answer)) throw unexpected(response, 'an error without a code');
     const { doc } = answer.error;
     throw new Refusal(
@@ -173,6 +209,7 @@ export function createApi({ url, key, fetch: request = fetch, timeoutMs = 30_000
       id: string,
       query: { tenant?: string | undefined; cursor?: string | undefined; limit?: number } = {},
     ) => call<Paged<'events', EventAnswer>>('GET', task(id, '/events'), { query }),
+    follow,
     cancel: (
       id: string,
       { tenant, reason }: { tenant?: string | undefined; reason?: string | undefined } = {},

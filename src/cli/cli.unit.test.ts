@@ -272,23 +272,6 @@ describe('output at 80 columns', () => {
   });
 });
 
-test('task watch prints each event once, until the end', async () => {
-  const answers = [
-    { body: { position: 40, task: { ...task, status: 'PROCESSING' } } },
-    { body: { position: 40, events: events.slice(0, 4), nextCursor: null } },
-    { body: { position: 60, task } },
-    { body: { position: 60, events, nextCursor: null } },
-  ];
-  const { out, exit } = await cli(`task watch ${ID}`, answers);
-  expect(exit).toBe(0);
-  expect(
-    out
-      .trim()
-      .split('\n')
-      .map((line) => line.trim().split(/ {2,}/)[1]),
-  ).toEqual(events.map(({ kind }) => kind));
-});
-
 test('task cancel says whether it is done or asked for', async () => {
   const { out, calls } = await cli(`task cancel ${ID} --reason 'wrong clip'`, [
     { body: { id: ID, event: 'CANCEL_REQUESTED', status: 'PROCESSING', seq: 70 } },

@@ -1,13 +1,14 @@
 import type { Command } from 'commander';
 import type { Json } from '../domain/json.ts';
 import { TERMINAL } from '../domain/task.ts';
-import type { EventAnswer, Submission, Task } from './answers.ts';
+import type { Submission, Task } from './answers.ts';
 import { Refusal } from './api.ts';
 import { durationMs, instantOrDelay, openSession, type Session, wholeNumber } from './connection.ts';
 import { readPayload } from './payload.ts';
 import { addTaskControlCommands } from './task-control.ts';
 import { eventLine, taskTable, taskText } from './task-text.ts';
-import { EXIT, type ExitCode, type Terminal } from './terminal.ts';
+import { EXIT, type ExitCode, exitOf, type Terminal } from './terminal.ts';
+import { allEvents, watch } from './watch.ts';
 
 /** Pause between two looks at a task that is waited for, in ms. */
 const LOOK_AGAIN_MS = 250;
@@ -183,38 +184,5 @@ async function whenEnded(session: Session, id: string, seq?: number): Promise<Ta
 
 function report(session: Session, task: Task): ExitCode {
   session.show({ task }, () => taskText(task, view(session.terminal)));
-  return exitOf(task);
-}
-
-const exitOf = ({ status }: Task): ExitCode => (status === 'COMPLETED' ? EXIT.ok : EXIT.taskFailed);
-
-async function allEvents(session: Session, id: string): Promise<EventAnswer[]> {
-  const events: EventAnswer[] = [];
-  let cursor: string | undefined;
-  do {
-    const page = await session.api.events(id, { tenant: session.tenant, cursor, limit: 200 });
-    events.push(...page.events);
-    cursor = page.nextCursor ?? undefined;
-  } while (cursor !== undefined);
-  return events;
-}
-
-async function watch(session: Session, id: string): Promise<ExitCode> {
-  const { terminal, json } = session;
-  let seenSeq = 0;
-  let sinceMs: number | undefined;
-  for (;;) {
-    const { task } = await session.api.task(id, { tenant: session.tenant });
-    for (const event of await allEvents(session, id)) {
-      if (event.seq <= seenSeq) continue;
-      seenSeq = event.seq;
-      sinceMs ??= Date.parse(event.storedAt);
-      terminal.out(
-        `${json ? JSON.stringify(event) : eventLine(event, { sinceMs, width: terminal.columns })}\n`,
-      );
-    }
-    // The state was read before the events, so nothing that belongs to this end is left unprinted.
-    if (TERMINAL.has(task.status)) return exitOf(task);
-    await terminal.pause(LOOK_AGAIN_MS);
-  }
+  return exitOf(task.status);
 }

@@ -1,3 +1,4 @@
+import type { Status } from '../domain/events.ts';
 import type { Clock } from '../platform/clock.ts';
 
 /** What a command may touch of the world: given in, so that a test sees all of it. */
@@ -27,3 +28,6 @@ export const EXIT = {
   unreachable: 4,
 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
+
+/** Of a task that is waited for. */
+export const exitOf = (status: Status): ExitCode => (status === 'COMPLETED' ? EXIT.ok : EXIT.taskFailed);

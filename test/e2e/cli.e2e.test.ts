@@ -9,6 +9,7 @@ import { names as namesOf } from '../../src/log/subjects.ts';
 import { silentLogger } from '../../src/observe/log.ts';
 import { loadConfig } from '../../src/platform/config.ts';
 import { openRegistry } from '../../src/registry/registry.ts';
+import { eventually } from '../support/eventually.ts';
 import { type NodeProcess, startNodeProcess } from '../support/node-process.ts';
 import {
   connectTestNats,
@@ -114,6 +115,19 @@ describe('a task from the command line', () => {
     const watched = await taskledger(`task watch ${id} --json`);
     expect(watched.exit).toBe(0);
     expect(watched.out.trim().split('\n')).toHaveLength(5);
+  });
+
+  test('is watched live, from its history to its end', async () => {
+    const submitted = await taskledger('task submit echo --run-at +8s --json');
+    const { id } = JSON.parse(submitted.out) as { id: string };
+    await eventually(async () => expect((await taskledger(`task get ${id}`)).exit).toBe(0));
+    const watched = await taskledger(`task watch ${id} --json`);
+    expect(watched).toMatchObject({ exit: 0, err: '' });
+    const kinds = watched.out
+      .trim()
+      .split('\n')
+      .map((line) => (JSON.parse(line) as { kind: string }).kind);
+    expect(kinds).toEqual(['INGESTED', 'QUEUED', 'CLAIMED', 'PROCESSING', 'COMPLETED']);
   });
 
   test('that fails for good makes --wait exit with 1 and says why', async () => {
