@@ -154,3 +154,27 @@ test('tasks and queues are shown as of an instant or a sequence', async () => {
   const queues = await cli('queue list --at 2026-01-01T00:00:00Z', [{ body: { position: 1, queues: [] } }]);
   expect(queues.calls[0]?.path).toBe('/v1/queues?at=2026-01-01T00%3A00%3A00Z');
 });
+
+test('type list and key list', async () => {
+  const types = [{ type: 'transcode', priority: 1, policy: { maxRetries: 5, timeoutMs: 90_000 } }];
+  expect((await cli('type list', [{ body: { types } }])).out).toMatchInlineSnapshot(`
+    "TYPE       PRIORITY  RETRIES  TIMEOUT  BACKLOG  BACKOFF
+    transcode         1        5    1 min  default  default
+    "
+  `);
+  const keys = [
+    {
+      id: '0123456789abcdef',
+      tenant: 'acme',
+      scopes: ['submit', 'read'],
+      name: 'uploader',
+      createdAt: '2025-12-31T00:00:00.000Z',
+      revokedAt: null,
+    },
+  ];
+  expect((await cli('key list', [{ body: { keys } }])).out).toMatchInlineSnapshot(`
+    "KEY               TENANT  NAME      SCOPES       CREATED  STATE
+    0123456789abcdef  acme    uploader  submit,read  1 d ago  valid
+    "
+  `);
+});

@@ -62,3 +62,6 @@ export const refusal = (status: number, code: string, more: object = {}) => ({
     },
   },
 });
+
+/** Columns that a text takes. */
+export const widest = (text: string): number => Math.max(...text.split('\n').map((line) => line.length));
