@@ -28,7 +28,7 @@ export interface IntakeContext {
   readonly fallbackId?: string;
   /** Accepts although the type is full or the tenant over its rate: for what has been stored already. */
   readonly ignoreBacklog?: boolean;
-  /** When it was stored, by the servers' clock: of a submission that may come a second time. */
+  /** When it was stored, by the servers' clock: of a submission that may have waited, and may come a second time. */
   readonly sentAt?: number;
   /** The schedule that the task comes from. */
   readonly schedule?: Scheduled;
@@ -83,7 +83,8 @@ export function createIntake(options: IntakeOptions): Intake {
       key: context.idempotencyKey,
       limits,
       longestWindowMs,
-      now: clock.now(),
+      // A message may have waited for long: its delay counts from when it was sent.
+      now: context.sentAt ?? clock.now(),
       settingsOf,
       ...(context.fallbackId === undefined ? {} : { fallbackId: context.fallbackId }),
     });

@@ -145,6 +145,15 @@ test('when too many wait for a time, only what is to wait for one as well is ref
   expect(await intake.submit('acme', { ...late, delayMs: 0 }, context)).toMatchObject({ ok: true });
 });
 
+test('the delay of a message counts from when it was sent, however long it has waited', async () => {
+  const { intake, events } = setup();
+  const late = { ...submission, delayMs: 1_000, deadlineAt: '1970-01-01T00:00:00.003Z' };
+  const sent = { ...context, sentAt: -998, ignoreBacklog: true };
+  expect(await intake.submit('acme', late, context)).toMatchObject({ error: { field: 'deadlineAt' } });
+  expect(await intake.submit('acme', late, sent)).toMatchObject({ ok: true });
+  expect(events[0]?.event.data).toMatchObject({ runAt: 2, deadlineAt: 3 });
+});
+
 test.each(['nonsense', '', 'x'.repeat(200)])('the trace %j is dropped', async (trace) => {
   const { intake, events } = setup();
   await intake.submit('acme', submission, { ...context, trace });

@@ -26,7 +26,7 @@ export const TaskInputSchema = z.strictObject({
   runAt: instant
     .optional()
     .describe('Not before this instant: ISO 8601 with a zone, or milliseconds since 1970'),
-  delayMs: z.int().min(0).max(TEN_YEARS_MS).optional().describe('Not before this long from now'),
+  delayMs: z.int().min(0).max(TEN_YEARS_MS).optional().describe('Not before this long from the submission'),
   deadlineAt: instant.optional().describe('A task that has not ended by then goes to the dead-letter queue'),
   policy: PolicyOverrideSchema.optional().describe("Parts of the type's policy that this task replaces"),
   version: VersionSchema.optional().describe(

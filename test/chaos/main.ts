@@ -69,3 +69,5 @@ async function main(): Promise<void> {
 }
 
 await main();
+// Nothing is left to do; a handle of a loader must not keep the process from ending.
+process.exit();

@@ -81,7 +81,8 @@ export function drawTask(dice: () => number, release: number): LoadTask {
     payload: drawWish(dice),
     priority: 1 + Math.floor(dice() * 4),
     ...(delayed ? { delayMs: Math.round(dice() * 12_000) } : {}),
-    ...(mortal ? { deadlineInMs: Math.round(1_000 + dice() * 15_000) } : {}),
+    // One that is sent late, because the way was cut, must not be refused for it.
+    ...(mortal && !delayed ? { deadlineInMs: Math.round(1_000 + dice() * 15_000) } : {}),
     ...(keyed && type === ORDERED ? { orderingKey: key } : {}),
     ...(keyed && type === KEYED ? { concurrencyKey: key } : {}),
     ...(type === VERSIONED && dice() < 0.5 ? { version: release } : {}),
