@@ -53,8 +53,26 @@ export class LogInspector {
 
   /** The last event that was stored at or before an instant (ms since 1970); 0 when there is none. */
   async lastSeqAt(at: number): Promise<number> {
-    const after = await (await this.#history()).find(({ storedAt }) => storedAt > at);
-    return after === undefined ? (await this.state()).lastSeq : after.sourceSeq - 1;
+    const { firstSeq, lastSeq } = await this.state();
+    // HISTORY notes when it drew an event, which is a moment later, or much later when it lags: it is asked of what TASKS no longer has.
+    if ((await this.#storedAt(firstSeq)) > at) {
+      const after = await (await this.#history()).find(({ storedAt }) => storedAt > at);
+      return Math.max(0, Math.min(firstSeq, after?.sourceSeq ?? firstSeq) - 1);
+    }
+    let last = firstSeq;
+    for (let end = lastSeq + 1; end - last > 1; ) {
+      const middle = Math.floor((last + end) / 2);
+      if ((await this.#storedAt(middle)) > at) end = middle;
+      else last = middle;
+    }
+    return Math.min(last, lastSeq);
+  }
+
+  /** When TASKS stored this event or the next that it has (ms since 1970); Infinity when there is none. */
+  async #storedAt(seq: number): Promise<number> {
+    const query: { seq: number; next_by_subj: string } = { seq, next_by_subj: '>' };
+    const found = await (await this.#manager()).streams.getMessage(this.#names.streams.tasks, query);
+    return found?.time.getTime() ?? Number.POSITIVE_INFINITY;
   }
 
   async #history(): Promise<History> {
