@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { jetstreamManager } from '@nats-io/jetstream';
+import { jetstreamManager, StreamNotFoundError } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { type OpenedLog, openLog } from '../../../src/log/open.ts';
 import { ensureStreams } from '../../../src/log/streams.ts';
@@ -117,7 +117,11 @@ export async function prepare(world: World, namespace: string): Promise<Ground> 
     async clear() {
       const jsm = await jetstreamManager(admin, { checkAPI: false });
       for await (const { config: stream } of jsm.streams.list()) {
-        if (stream.name.replace(/^KV_/, '').startsWith(prefix)) await jsm.streams.delete(stream.name);
+        if (!stream.name.replace(/^KV_/, '').startsWith(prefix)) continue;
+        // After a crash the client may ask again for what was done, and a node list what is gone.
+        await jsm.streams.delete(stream.name).catch((error: unknown) => {
+          if (!(error instanceof StreamNotFoundError)) throw error;
+        });
       }
       for (const log of logs) await log.close();
       for (const nc of connections) await nc.close();
