@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { jetstreamManager, StreamNotFoundError } from '@nats-io/jetstream';
+import { JetStreamApiCodes, JetStreamApiError, jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { type OpenedLog, openLog } from '../../../src/log/open.ts';
 import { ensureStreams } from '../../../src/log/streams.ts';
@@ -120,7 +120,8 @@ export async function prepare(world: World, namespace: string): Promise<Ground> 
         if (!stream.name.replace(/^KV_/, '').startsWith(prefix)) continue;
         // After a crash the client may ask again for what was done, and a node list what is gone.
         await jsm.streams.delete(stream.name).catch((error: unknown) => {
-          if (!(error instanceof StreamNotFoundError)) throw error;
+          if (!(error instanceof JetStreamApiError && error.code === JetStreamApiCodes.StreamNotFound))
+            throw error;
         });
       }
       for (const log of logs) await log.close();
