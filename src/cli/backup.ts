@@ -1,9 +1,7 @@
 import type { Command } from 'commander';
 import type { BackedUpStream } from '../backup/manifest.ts';
 import { loadConfig } from '../platform/config.ts';
-import { EXIT, type ExitCode, type Terminal } from './terminal.ts';
-
-type Run = (action: () => Promise<ExitCode>) => Promise<void>;
+import { EXIT, type Run, type Terminal } from './terminal.ts';
 
 /** Backup and restore talk to NATS itself: when they are needed there may be no API. Its settings are the server's own. */
 export function addBackupCommands(program: Command, terminal: Terminal, run: Run): void {

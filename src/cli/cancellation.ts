@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import type { CancellationAnswer, CancellationDryRun } from './answers.ts';
 import { instantOrAge, openSession, wholeNumber } from './connection.ts';
-import { addOperationCommands, followed, type OperationKind, type Run } from './operation.ts';
+import { addOperationCommands, followed, type OperationKind } from './operation.ts';
 import { taskTable } from './task-text.ts';
-import { EXIT, type Terminal } from './terminal.ts';
+import { EXIT, type Run, type Terminal } from './terminal.ts';
 import { relative } from './time.ts';
 
 interface StartOptions {

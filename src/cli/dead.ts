@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { LetterAnswer, LetterFilter, LetterGroupAnswer } from './answers.ts';
 import { instantOrAge, openSession, wholeNumber } from './connection.ts';
 import { type Column, facts, table } from './table.ts';
-import { EXIT, type ExitCode, type Terminal } from './terminal.ts';
+import { EXIT, type Run, type Terminal } from './terminal.ts';
 import { instant, relative } from './time.ts';
 
 const LETTER_COLUMNS: readonly Column[] = [
@@ -64,11 +64,7 @@ interface ListOptions extends LetterOptions {
   readonly cursor?: string;
 }
 
-export function addDeadCommands(
-  program: Command,
-  terminal: Terminal,
-  run: (action: () => Promise<ExitCode>) => Promise<void>,
-): void {
+export function addDeadCommands(program: Command, terminal: Terminal, run: Run): void {
   const dead = program.command('dead').description('Look into the dead-letter queues');
 
   withLetterOptions(dead.command('list').description('Tasks that died, the last death first'), terminal)

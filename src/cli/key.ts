@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander';
 import type { KeyAnswer } from './answers.ts';
 import { openSession } from './connection.ts';
 import { type Column, table } from './table.ts';
-import { EXIT, type ExitCode, type Terminal } from './terminal.ts';
+import { EXIT, type Run, type Terminal } from './terminal.ts';
 import { relative } from './time.ts';
 
 const COLUMNS: readonly Column[] = [
@@ -14,11 +14,7 @@ const COLUMNS: readonly Column[] = [
   { title: 'STATE' },
 ];
 
-export function addKeyCommands(
-  program: Command,
-  terminal: Terminal,
-  run: (action: () => Promise<ExitCode>) => Promise<void>,
-): void {
+export function addKeyCommands(program: Command, terminal: Terminal, run: Run): void {
   const key = program.command('key').description('API keys');
   key
     .command('create')

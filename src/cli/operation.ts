@@ -2,12 +2,10 @@ import type { Command } from 'commander';
 import type { Api } from './api.ts';
 import { openSession, type Session } from './connection.ts';
 import { type Column, table } from './table.ts';
-import { EXIT, type ExitCode, type Terminal } from './terminal.ts';
+import { EXIT, type ExitCode, type Run, type Terminal } from './terminal.ts';
 
 /** Pause between two looks at an operation that is waited for, in ms. */
 const LOOK_AGAIN_MS = 500;
-
-export type Run = (action: () => Promise<ExitCode>) => Promise<void>;
 
 /** Work on many tasks at once, which goes on in the server. */
 export interface OperationAnswer {

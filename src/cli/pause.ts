@@ -1,16 +1,11 @@
 import type { Command } from 'commander';
 import type { PauseAnswer } from './answers.ts';
 import { instantOrDelay, openSession } from './connection.ts';
-import { EXIT, type ExitCode, type Terminal } from './terminal.ts';
+import { EXIT, type Run, type Terminal } from './terminal.ts';
 import { instant } from './time.ts';
 
 /** `pause` and `resume` under the noun whose tasks they hold up. */
-export function addPauseCommands(
-  noun: Command,
-  terminal: Terminal,
-  run: (action: () => Promise<ExitCode>) => Promise<void>,
-  of: 'tenant' | 'type',
-): void {
+export function addPauseCommands(noun: Command, terminal: Terminal, run: Run, of: 'tenant' | 'type'): void {
   const scope =
     of === 'tenant'
       ? 'all tasks of a tenant'

@@ -2,10 +2,8 @@ import type { Command } from 'commander';
 import type { JobAnswer, ProjectionsAnswer, StreamsAnswer } from './answers.ts';
 import { openSession, type Session } from './connection.ts';
 import { type Column, facts, table } from './table.ts';
-import { EXIT, type ExitCode, type Terminal } from './terminal.ts';
+import { EXIT, type ExitCode, type Run, type Terminal } from './terminal.ts';
 import { instant, relative } from './time.ts';
-
-type Run = (action: () => Promise<ExitCode>) => Promise<void>;
 
 /** Pause between two looks at a job, in ms. */
 const LOOK_AGAIN_MS = 500;

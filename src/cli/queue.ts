@@ -5,7 +5,7 @@ import type { QueueAnswer } from './answers.ts';
 import { openSession } from './connection.ts';
 import { addPauseCommands, scopeText } from './pause.ts';
 import { type Column, table } from './table.ts';
-import { EXIT, type ExitCode, type Terminal } from './terminal.ts';
+import { EXIT, type Run, type Terminal } from './terminal.ts';
 import { relative } from './time.ts';
 
 const COLUMNS: readonly Column[] = [
@@ -27,11 +27,7 @@ const PAUSE_COLUMNS: readonly Column[] = [
   { title: 'SINCE', align: 'right' },
 ];
 
-export function addQueueCommands(
-  program: Command,
-  terminal: Terminal,
-  run: (action: () => Promise<ExitCode>) => Promise<void>,
-): void {
+export function addQueueCommands(program: Command, terminal: Terminal, run: Run): void {
   const queue = program.command('queue').description('How many tasks there are, and what holds them up');
   queue
     .command('list')

@@ -3,10 +3,10 @@ import type { PolicyOverride } from '../domain/policy.ts';
 import type { DryRunAnswer, ReplayAnswer } from './answers.ts';
 import { openSession, type Session, wholeNumber } from './connection.ts';
 import { type LetterOptions, letterFilterOf, letterTable, withLetterOptions } from './dead.ts';
-import { addOperationCommands, followed, type OperationKind, type Run } from './operation.ts';
+import { addOperationCommands, followed, type OperationKind } from './operation.ts';
 import { readPayload } from './payload.ts';
 import { type Column, facts } from './table.ts';
-import { EXIT, type Terminal } from './terminal.ts';
+import { EXIT, type Run, type Terminal } from './terminal.ts';
 import { duration, instant, relative } from './time.ts';
 
 interface StartOptions extends LetterOptions {

@@ -3,7 +3,7 @@ import type { ScheduleAnswer, ScheduleWish } from './answers.ts';
 import { openSession, type Session, wholeNumber } from './connection.ts';
 import { readPayload } from './payload.ts';
 import { type Column, facts, table } from './table.ts';
-import { EXIT, type ExitCode, type Terminal } from './terminal.ts';
+import { EXIT, type Run, type Terminal } from './terminal.ts';
 import { instant, relative } from './time.ts';
 
 const COLUMNS: readonly Column[] = [
@@ -20,11 +20,7 @@ interface PutOptions extends Omit<ScheduleWish, 'type' | 'payload' | 'timeZone'>
   readonly zone?: string;
 }
 
-export function addScheduleCommands(
-  program: Command,
-  terminal: Terminal,
-  run: (action: () => Promise<ExitCode>) => Promise<void>,
-): void {
+export function addScheduleCommands(program: Command, terminal: Terminal, run: Run): void {
   const schedule = program
     .command('schedule')
     .description('Recurring tasks: one for each slot of a schedule');

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { instantOrDelay, openSession, wholeNumber } from './connection.ts';
-import { EXIT, type ExitCode, type Terminal } from './terminal.ts';
+import { EXIT, type Run, type Terminal } from './terminal.ts';
 
 interface RescheduleOptions {
   readonly priority?: number;
@@ -9,11 +9,7 @@ interface RescheduleOptions {
 }
 
 /** What can be asked of a task that was submitted. */
-export function addTaskControlCommands(
-  task: Command,
-  terminal: Terminal,
-  run: (action: () => Promise<ExitCode>) => Promise<void>,
-): void {
+export function addTaskControlCommands(task: Command, terminal: Terminal, run: Run): void {
   task
     .command('cancel')
     .description('Ask for the cancellation of a task')

@@ -7,13 +7,11 @@ import { durationMs, instantOrDelay, openSession, type Session, wholeNumber } fr
 import { readPayload } from './payload.ts';
 import { addTaskControlCommands } from './task-control.ts';
 import { eventLine, taskTable, taskText } from './task-text.ts';
-import { EXIT, type ExitCode, exitOf, type Terminal } from './terminal.ts';
+import { EXIT, type ExitCode, exitOf, type Run, type Terminal } from './terminal.ts';
 import { allEvents, watch } from './watch.ts';
 
 /** Pause between two looks at a task that is waited for, in ms. */
 const LOOK_AGAIN_MS = 250;
-
-type Run = (action: () => Promise<ExitCode>) => Promise<void>;
 
 interface SubmitOptions {
   readonly id?: string;

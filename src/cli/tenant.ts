@@ -11,7 +11,7 @@ import {
   submissionPatch,
 } from './settings.ts';
 import { type Column, facts, table } from './table.ts';
-import { EXIT, type ExitCode, type Terminal } from './terminal.ts';
+import { EXIT, type Run, type Terminal } from './terminal.ts';
 import { instant, relative } from './time.ts';
 
 const COLUMNS: readonly Column[] = [
@@ -31,11 +31,7 @@ interface SetOptions extends RateOptions {
   readonly maxBacklog?: NumberOrNone;
 }
 
-export function addTenantCommands(
-  program: Command,
-  terminal: Terminal,
-  run: (action: () => Promise<ExitCode>) => Promise<void>,
-): void {
+export function addTenantCommands(program: Command, terminal: Terminal, run: Run): void {
   const tenant = program.command('tenant').description("Tenants (with an operator's key)");
   const act = (command: Command, work: (session: Session) => Promise<void>): Promise<void> =>
     run(async () => {

@@ -31,3 +31,6 @@ export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
 /** Of a task that is waited for. */
 export const exitOf = (status: Status): ExitCode => (status === 'COMPLETED' ? EXIT.ok : EXIT.taskFailed);
+
+/** Does what a command is for, and keeps its exit code. */
+export type Run = (action: () => Promise<ExitCode>) => Promise<void>;

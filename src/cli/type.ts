@@ -10,7 +10,7 @@ import {
   submissionPatch,
 } from './settings.ts';
 import { type Column, facts, table } from './table.ts';
-import { EXIT, type ExitCode, type Terminal } from './terminal.ts';
+import { EXIT, type Run, type Terminal } from './terminal.ts';
 import { duration } from './time.ts';
 
 const COLUMNS: readonly Column[] = [
@@ -32,11 +32,7 @@ interface SetOptions extends RateOptions {
   readonly notRetryable?: string[];
 }
 
-export function addTypeCommands(
-  program: Command,
-  terminal: Terminal,
-  run: (action: () => Promise<ExitCode>) => Promise<void>,
-): void {
+export function addTypeCommands(program: Command, terminal: Terminal, run: Run): void {
   const type = program.command('type').description('Settings of task types');
   type
     .command('list')

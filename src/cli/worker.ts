@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { WorkerAnswer } from './answers.ts';
 import { openSession } from './connection.ts';
 import { type Column, table } from './table.ts';
-import { EXIT, type ExitCode, type Terminal } from './terminal.ts';
+import { EXIT, type Run, type Terminal } from './terminal.ts';
 
 const COLUMNS: readonly Column[] = [
   { title: 'WORKER' },
@@ -14,11 +14,7 @@ const COLUMNS: readonly Column[] = [
   { title: 'RELEASE' },
 ];
 
-export function addWorkerCommands(
-  program: Command,
-  terminal: Terminal,
-  run: (action: () => Promise<ExitCode>) => Promise<void>,
-): void {
+export function addWorkerCommands(program: Command, terminal: Terminal, run: Run): void {
   program
     .command('worker')
     .description('Who runs tasks')
