@@ -1,6 +1,6 @@
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/transport-node';
-import { type History, openHistory } from '../../src/log/history.ts';
+import { type History, messageFrom, openHistory } from '../../src/log/history.ts';
 import type { Names } from '../../src/log/subjects.ts';
 
 /** What the log is right now. */
@@ -70,8 +70,7 @@ export class LogInspector {
 
   /** When TASKS stored this event or the next that it has (ms since 1970); Infinity when there is none. */
   async #storedAt(seq: number): Promise<number> {
-    const query: { seq: number; next_by_subj: string } = { seq, next_by_subj: '>' };
-    const found = await (await this.#manager()).streams.getMessage(this.#names.streams.tasks, query);
+    const found = await messageFrom(await this.#manager(), this.#names.streams.tasks, seq);
     return found?.time.getTime() ?? Number.POSITIVE_INFINITY;
   }
 

@@ -1,4 +1,4 @@
-import type { JetStreamManager } from '@nats-io/jetstream';
+import type { JetStreamManager, StoredMsg } from '@nats-io/jetstream';
 import type { MsgHdrs } from '@nats-io/transport-node';
 import type { Names } from './subjects.ts';
 
@@ -40,14 +40,19 @@ export function sourceSeqIn(headers: MsgHdrs | undefined): number | undefined {
   return Number.isInteger(source) && source > 0 ? source : undefined;
 }
 
+/** The first message of a stream at or after a sequence; null when there is none. */
+export function messageFrom(jsm: JetStreamManager, stream: string, seq: number): Promise<StoredMsg | null> {
+  // The server skips what is gone; the client's type does not know.
+  const query: { seq: number; next_by_subj: string } = { seq, next_by_subj: '>' };
+  return jsm.streams.getMessage(stream, query);
+}
+
 /** Looks into HISTORY without reading it. */
 export function openHistory(jsm: JetStreamManager, names: Names): History {
   const stream = names.streams.history;
 
   const messageAt = async (seq: number): Promise<HistoryMessage | undefined> => {
-    // The server skips what is gone; the client's type does not know.
-    const query: { seq: number; next_by_subj: string } = { seq, next_by_subj: '>' };
-    const found = await jsm.streams.getMessage(stream, query);
+    const found = await messageFrom(jsm, stream, seq);
     if (found === null) return undefined;
     return { seq: found.seq, sourceSeq: sourceSeqIn(found.header), storedAt: found.time.getTime() };
   };
