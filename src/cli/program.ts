@@ -13,14 +13,14 @@ import { addScheduleCommands } from './schedule.ts';
 import { facts } from './table.ts';
 import { addTaskCommands } from './task.ts';
 import { addTenantCommands } from './tenant.ts';
-import { EXIT, type ExitCode, type Terminal } from './terminal.ts';
+import { EXIT, type ExitCode, type Run, type Terminal } from './terminal.ts';
 import { addTypeCommands } from './type.ts';
 import { addWorkerCommands } from './worker.ts';
 
 /** Runs one command line (without node and script) and resolves with its exit code. Nothing is thrown. */
 export async function runCommandLine(args: readonly string[], terminal: Terminal): Promise<ExitCode> {
   let exit: ExitCode = EXIT.ok;
-  const run = async (action: () => Promise<ExitCode>): Promise<void> => {
+  const run: Run = async (action) => {
     exit = await action();
   };
   const program = withCommonOptions(new Command('taskledger'))
