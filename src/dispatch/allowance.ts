@@ -8,6 +8,8 @@ export const Block = { paused: 1, concurrency: 2, rate: 4, newLeader: 8 } as con
 export class Allowance {
   /** Tasks that hold a slot: from the decision to queue (or QUEUED, in the log) until the attempt ends. */
   taken = 0;
+  /** Those of them that the log has yet to say were queued: each will take a token then. */
+  promised = 0;
   limit = Number.POSITIVE_INFINITY;
   bucket: TokenBucket | undefined;
   pause: ScopedPause | undefined;

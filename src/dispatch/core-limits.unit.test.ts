@@ -168,53 +168,6 @@ describe('a limit of concurrency', () => {
   });
 });
 
-describe('a limit of rate', () => {
-  it('lets a burst through, then one at a time as time passes, and says when to come back', () => {
-    const { core, log, given, decisions } = coreWorld(wide);
-    core.terms.putTenant('acme', { name: 'acme', createdAt, limits: { ratePerSecond: 2, burst: 3 } }, NOW);
-    given(...[1, 2, 3, 4, 5].map((n) => () => log.ingest(n)));
-    expect(decisions()).toHaveLength(3);
-    expect(core.nextWakeAt()).toBe(NOW + 500);
-    log.now = NOW + 499;
-    core.advance(log.now);
-    expect(decisions()).toEqual([]);
-    log.now = NOW + 500;
-    core.advance(log.now);
-    expect(named(decisions())).toEqual(['queue 4']);
-    log.now = NOW + 1_000;
-    core.advance(log.now);
-    expect(named(decisions())).toEqual(['queue 5']);
-  });
-
-  it('is paid for by what the log says was queued, also by another leader', () => {
-    const before = coreWorld(wide);
-    before.given(...[1, 2, 3].map((n) => () => before.log.ingest(n)));
-    before.run();
-    before.log.ingest(4);
-    const after = coreWorld({ ...wide, phase: 'replaying' });
-    const limits = { ratePerSecond: 1, burst: 3 };
-    after.core.terms.putTenant('acme', { name: 'acme', createdAt, limits }, NOW - 60_000);
-    for (const recorded of before.log.events) after.core.observe(recorded);
-    after.core.enter('leading');
-    after.core.advance(NOW);
-    expect(after.decisions()).toEqual([]);
-    after.log.now = NOW + 1_000;
-    after.core.advance(NOW + 1_000);
-    expect(named(after.decisions())).toEqual(['queue 4']);
-  });
-
-  it('of one type leaves the other types of the tenant alone', () => {
-    const { core, log, given, decisions } = coreWorld(wide);
-    const types = { transcode: { ratePerSecond: 1 } };
-    core.terms.putTenant('acme', { name: 'acme', createdAt, types }, NOW);
-    given(
-      ...[1, 2].map((n) => () => log.ingest(n)),
-      ...[3, 4].map((n) => () => log.ingest(n, { type: 'x' })),
-    );
-    expect(named(decisions())).toEqual(['queue 1', 'queue 3', 'queue 4']);
-  });
-});
-
 describe('a pause', () => {
   const pause = { paused: true, reason: 'the bank is down', actor: 'key:1', at: createdAt } as const;
 

@@ -107,20 +107,22 @@ const limits = ({ share }: LiveTask, now: number): WhyFact[] => [
 ];
 
 function limitsOf(
-  { blocks, limit, bucket }: Allowance,
+  { blocks, limit, bucket, promised }: Allowance,
   kinds: { readonly concurrency: LimitKind; readonly rate?: LimitKind },
   now: number,
 ): WhyFact[] {
   const facts: WhyFact[] = [];
   if ((blocks & Block.concurrency) !== 0)
     facts.push({ kind: 'limit', limit: kinds.concurrency, value: limit });
-  if ((blocks & Block.rate) !== 0 && bucket !== undefined && kinds.rate !== undefined)
+  if ((blocks & Block.rate) !== 0 && bucket !== undefined && kinds.rate !== undefined) {
+    const freeAt = Math.max(now, bucket.readyAt(now, promised));
     facts.push({
       kind: 'limit',
       limit: kinds.rate,
       value: bucket.ratePerSecond,
-      freeAt: Math.max(now, bucket.readyAt(now)),
+      ...(Number.isFinite(freeAt) ? { freeAt } : {}),
     });
+  }
   return facts;
 }
 

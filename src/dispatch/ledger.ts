@@ -65,18 +65,32 @@ export class Ledger {
     return terms;
   }
 
-  /** The task takes a slot, and a token unless that was long ago. */
-  take(task: LiveTask, { at, token }: { readonly at: number; readonly token: boolean }): void {
+  /**
+   * Its turn has come: it takes a slot, and is promised a token. The token is taken when the log says that it was queued, and as
+   * of then, so that the rate holds in the time of the log however long an append takes.
+   */
+  promise(task: LiveTask, now: number): void {
     if (task.holds) return;
-    task.holds = true;
-    const { share } = task;
-    this.#take(share.type, at, false);
-    this.#take(share.tenant, at, token);
-    this.#take(share, at, token);
-    if (task.keyed) share.gates.took(task);
+    task.promised = true;
+    task.share.promised += 1;
+    task.share.tenant.promised += 1;
+    this.#hold(task, now);
   }
 
-  /** A token for a start that is past: the task itself was restored as it stands since. */
+  /** The log says that it was queued, by whomever: a slot and a token, unless it has them. */
+  queued(task: LiveTask, storedAt: number): void {
+    if (task.holds && !task.promised) return;
+    this.#breakPromise(task);
+    this.charge(task.share, storedAt);
+    if (!task.holds) this.#hold(task, storedAt);
+  }
+
+  /** The task holds a slot from before, token and all. */
+  hold(task: LiveTask): void {
+    if (!task.holds) this.#hold(task, 0);
+  }
+
+  /** A token for a start. */
   charge(share: Share, at: number): void {
     for (const of of [share.tenant, share]) {
       if (of.bucket === undefined) continue;
@@ -85,15 +99,18 @@ export class Ledger {
     }
   }
 
-  /** The task gives its slot back, if it has one. */
+  /** The task gives its slot back, if it has one, and what it was promised. */
   release(task: LiveTask): void {
     if (!task.holds) return;
     task.holds = false;
     const { share } = task;
     if (task.keyed) share.gates.released(task);
-    this.#release(share);
-    this.#release(share.tenant);
-    this.#release(share.type);
+    const { promised } = task;
+    this.#breakPromise(task);
+    for (const of of [share, share.tenant, share.type]) {
+      this.#release(of);
+      if (promised && of.bucket !== undefined) this.#judge(of, of.bucket.level.at);
+    }
     if (task.keyed) this.touch(share.type);
   }
 
@@ -220,17 +237,27 @@ export class Ledger {
     if (ratePerSecond === undefined) of.bucket = undefined;
     else {
       const rate = { ratePerSecond, burst: limits?.burst ?? Math.max(1, Math.floor(ratePerSecond)) };
-      if (of.bucket === undefined) of.bucket = new TokenBucket(rate, now);
+      if (of.bucket === undefined) of.bucket = new TokenBucket(rate);
       else of.bucket.change(rate);
     }
     this.#judge(of, now);
   }
 
-  #take(of: Allowance, at: number, token: boolean): void {
-    of.taken += 1;
-    if (!of.bounded) return;
-    if (token) of.bucket?.take(at);
-    this.#judge(of, at);
+  #hold(task: LiveTask, at: number): void {
+    task.holds = true;
+    const { share } = task;
+    for (const of of [share.type, share.tenant, share]) {
+      of.taken += 1;
+      if (of.bounded) this.#judge(of, at);
+    }
+    if (task.keyed) share.gates.took(task);
+  }
+
+  #breakPromise(task: LiveTask): void {
+    if (!task.promised) return;
+    task.promised = false;
+    task.share.promised -= 1;
+    task.share.tenant.promised -= 1;
   }
 
   #release(of: Allowance): void {
@@ -246,7 +273,7 @@ export class Ledger {
       if (of.pause.until !== undefined) this.#wake(of, Date.parse(of.pause.until));
     }
     if (now < this.#heldUntil && of.limit !== Number.POSITIVE_INFINITY) blocks |= Block.newLeader;
-    const tokenAt = of.bucket?.readyAt(now) ?? 0;
+    const tokenAt = of.bucket?.readyAt(now, of.promised) ?? 0;
     if (tokenAt > now) {
       blocks |= Block.rate;
       this.#wake(of, tokenAt);
@@ -269,6 +296,7 @@ export class Ledger {
   }
 
   #wake(of: Allowance, at: number): void {
+    // Infinity: something else must happen first.
     if (at >= of.wakeAt) return;
     of.wakeAt = at;
     this.#wakes.push(at, of);

@@ -67,6 +67,7 @@ export interface Rarities {
 const CANCEL_REQUESTED = 1;
 const DEADLINE_WATCHED = 2;
 const KNOWN = 4;
+const PROMISED = 8;
 const HOLDS = 16;
 const HOLDS_KEY = 32;
 const ENROLLED = 64;
@@ -260,6 +261,15 @@ export class LiveTask {
 
   set holds(on: boolean) {
     this.#bits = withFlag(this.#bits, HOLDS, on);
+  }
+
+  /** Whether it is to take a token of its tenant and its share when the log says that it was queued (see Ledger). */
+  get promised(): boolean {
+    return (this.#bits & PROMISED) !== 0;
+  }
+
+  set promised(on: boolean) {
+    this.#bits = withFlag(this.#bits, PROMISED, on);
   }
 
   /** Whether an append of QUEUED may have been stored that nobody has heard of. Until the log says more, it keeps its slot. */

@@ -209,7 +209,7 @@ export class Placement {
     line.servedAt = this.#turns;
     line.waiting -= 1;
     task.share.tenant.backlog -= 1;
-    this.ledger.take(task, { at: now, token: true });
+    this.ledger.promise(task, now);
     this.#enter(task, Mode.queueing);
     return task;
   }
@@ -231,7 +231,7 @@ export class Placement {
 
   /** The log says that the task was queued, by whomever. */
   queued(task: LiveTask, storedAt: number): void {
-    this.ledger.take(task, { at: storedAt, token: true });
+    this.ledger.queued(task, storedAt);
     this.to(task, Mode.queued);
     this.watchDeadline(task);
   }
@@ -335,11 +335,11 @@ export class Placement {
         line.ready += 1;
         this.#offered.add(task);
         task.share.tenant.backlog += 1;
-        this.ledger.take(task, { at: 0, token: false });
+        this.ledger.hold(task);
         return;
       case Mode.running:
         line.running += 1;
-        this.ledger.take(task, { at: 0, token: false });
+        this.ledger.hold(task);
         return;
       case Mode.doomed:
       case Mode.moved:

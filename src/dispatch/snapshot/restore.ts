@@ -47,7 +47,7 @@ export function restoreTasks(
         task.share.gates.enrol(task);
         if (row.started) task.share.gates.restoreStarted(task);
       }
-      if (row.holds && row.mode === Mode.doomed) place.ledger.take(task, { at: 0, token: false });
+      if (row.holds && row.mode === Mode.doomed) place.ledger.hold(task);
       if (row.mode === Mode.doomed) doomed.push(task);
       else if (row.mode !== Mode.waiting) standing.push({ task, mode: row.mode });
       else (row.inLane ? lanes : behind).push(task);
