@@ -2,12 +2,16 @@
 export interface Report {
   readonly numPassedTests: number;
   readonly numFailedTests: number;
-  readonly numPendingTests: number;
-  readonly numTodoTests: number;
   readonly testResults: readonly {
     readonly status: string;
-    readonly assertionResults: readonly { readonly status: string }[];
+    readonly assertionResults: readonly ReportedTest[];
   }[];
+}
+
+export interface ReportedTest {
+  readonly fullName: string;
+  readonly status: string;
+  readonly meta?: { readonly needs?: string };
 }
 
 export function readReport(file: string): Report | undefined;
@@ -16,4 +20,10 @@ export function closing(run: {
   readonly report: Report | undefined;
   readonly vitestCode: number;
   readonly failedChecks: readonly string[];
-}): { readonly problems: readonly string[]; readonly line: string; readonly exitCode: 0 | 1 };
+  readonly selective?: boolean;
+}): {
+  readonly problems: readonly string[];
+  readonly notes: readonly string[];
+  readonly line: string;
+  readonly exitCode: 0 | 1;
+};

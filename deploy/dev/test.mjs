@@ -20,13 +20,21 @@ const checks = [
   },
 ];
 
+const startedAt = performance.now();
+const seconds = (since) => `${Math.round((performance.now() - since) / 1_000)} s`;
+
 const failedChecks = [];
 for (const { name, program, args } of checks) {
+  const since = performance.now();
   console.log(`\n▸ ${name}`);
-  if ((await run(programOf(program), args)) !== 0) failedChecks.push(name);
+  const ok = (await run(programOf(program), args)) === 0;
+  console.log(`${ok ? '✓' : '✗'} ${name}, ${seconds(since)}`);
+  if (!ok) failedChecks.push(name);
 }
 
 console.log('\n▸ tests');
+const vitestArgs = process.argv.slice(2);
+const selective = vitestArgs.some((arg) => /^(-t|--testNamePattern|--tagsFilter)/i.test(arg));
 const dir = mkdtempSync(join(tmpdir(), 'taskledger-report-'));
 const reportFile = join(dir, 'report.json');
 const vitestCode = await run(programOf('vitest'), [
@@ -34,11 +42,13 @@ const vitestCode = await run(programOf('vitest'), [
   '--reporter=default',
   '--reporter=json',
   `--outputFile.json=${reportFile}`,
-  ...process.argv.slice(2),
+  ...vitestArgs,
 ]);
-const { problems, line, exitCode } = closing({ report: readReport(reportFile), vitestCode, failedChecks });
+const report = readReport(reportFile);
+const { problems, notes, line, exitCode } = closing({ report, vitestCode, failedChecks, selective });
 rmSync(dir, { recursive: true, force: true });
-console.log('');
+console.log(`\nAll of it took ${seconds(startedAt)}.`);
+for (const note of notes) console.log(`↓ ${note}`);
 for (const problem of problems) console.log(`✗ ${problem}`);
 console.log(line);
 process.exitCode = exitCode;

@@ -1,7 +1,10 @@
 import { describe, expect, test } from 'vitest';
+import { needs } from '../support/needs.ts';
 import { canAccount, cpuSeconds, parseStat, parseStatus, processTree } from './accounting.ts';
 
 describe('/proc', () => {
+  const proc = needs('/proc of Linux', canAccount);
+
   test('the times are found although the program has spaces and brackets in its name', () => {
     const text = '42 (a (b) c) S 7 42 42 0 -1 4194560 1 2 3 4 150 50 25 75 20 0 11 0 1 1 1';
     expect(parseStat(text)).toEqual({ parentPid: 7, ownSeconds: 2, reapedSeconds: 1 });
@@ -12,13 +15,13 @@ describe('/proc', () => {
     expect(parseStatus(text)).toEqual({ anonKib: 2048, sharedKib: 0, fileKib: 512 });
   });
 
-  test.runIf(canAccount)('a process that is gone counts for nothing', () => {
+  test('a process that is gone counts for nothing', proc, () => {
     const beyondAnyPid = 2 ** 30;
     expect(processTree([beyondAnyPid])).toEqual([]);
     expect(cpuSeconds([beyondAnyPid])).toBe(0);
   });
 
-  test.runIf(canAccount)('CPU that this process burns is counted to it', () => {
+  test('CPU that this process burns is counted to it', proc, () => {
     const before = cpuSeconds([process.pid]);
     const until = performance.now() + 300;
     while (performance.now() < until) Math.sqrt(until);

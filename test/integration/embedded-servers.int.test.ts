@@ -15,6 +15,7 @@ import { startPostgres } from '../../src/platform/embedded/postgres-process.ts';
 import { describeProcess } from '../../src/platform/embedded/process-info.ts';
 import { eventually } from '../support/eventually.ts';
 import { findTestNatsServer } from '../support/local-backend.ts';
+import { needs } from '../support/needs.ts';
 import { startTestCluster } from '../support/servers.ts';
 
 const log = (): void => {};
@@ -125,8 +126,9 @@ test('an initdb that was interrupted is started over', async () => {
   expect(await query(second.url, 'select 1 as one')).toEqual([{ one: 1 }]);
 });
 
-test.runIf(isRoot)(
+test(
   'as root in a folder that no other user may enter, Postgres gets a stand-in folder and says so',
+  needs('root', isRoot),
   async () => {
     const closed = await scratchDir(homedir());
     await chmod(closed, 0o700);

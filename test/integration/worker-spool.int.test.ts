@@ -10,6 +10,7 @@ import { execute } from '../../src/log/handle.ts';
 import { readSpool } from '../../src/worker/spool/spool-format.ts';
 import type { WorkerEntry } from '../../src/worker/worker-entry.ts';
 import { eventually } from '../support/eventually.ts';
+import { needs } from '../support/needs.ts';
 import { testNatsUrl } from '../support/servers.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { openWorkerRig, TENANT, TYPE, type WorkerRig } from '../support/worker-rig.ts';
@@ -95,6 +96,8 @@ function canMount(): boolean {
     rmdirSync(dir);
   }
 }
+
+const mounting = needs('the right to mount a file system', canMount());
 
 async function mountSmallDisk(dir: string): Promise<void> {
   const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_BYTES}`, 'tmpfs', dir]);
@@ -230,33 +233,31 @@ test('a worker that cannot write its spool takes no work and says so, until it c
   await eventually(async () => expect(await degraded()).toBeUndefined());
 });
 
-test.skipIf(!canMount())(
-  'a worker whose disk is full takes no work and says so, until there is room',
-  async () => {
-    await mountSmallDisk(spoolDir);
-    try {
-      const filler = join(spoolDir, 'filler');
-      const worker = await rig.worker({ spoolDir, types: { [TYPE]: () => 'done' } });
-      await rig.event(await rig.enqueue(), 'COMPLETED');
-      await writeFile(filler, Buffer.alloc(DISK_BYTES)).catch(() => undefined);
-      const registry = await new Kvm(rig.world.nc).open(rig.world.names.buckets.workers);
-      const degraded = async () => (await registry.get(worker.id))?.json<WorkerEntry>().degraded;
-      await eventually(async () => expect(await degraded()).toMatch(/ENOSPC/), { timeoutMs: 20_000 });
-      const id = await rig.enqueue();
-      await leaseIsLong();
-      expect(rig.kinds(id)).toEqual(['INGESTED', 'QUEUED']);
-      await unlink(filler);
-      await rig.event(id, 'COMPLETED');
-      await eventually(async () => expect(await degraded()).toBeUndefined());
-      await worker.stop();
-    } finally {
-      spawnSync('umount', [spoolDir]);
-    }
-  },
-);
+test('a worker whose disk is full takes no work and says so, until there is room', mounting, async () => {
+  await mountSmallDisk(spoolDir);
+  try {
+    const filler = join(spoolDir, 'filler');
+    const worker = await rig.worker({ spoolDir, types: { [TYPE]: () => 'done' } });
+    await rig.event(await rig.enqueue(), 'COMPLETED');
+    await writeFile(filler, Buffer.alloc(DISK_BYTES)).catch(() => undefined);
+    const registry = await new Kvm(rig.world.nc).open(rig.world.names.buckets.workers);
+    const degraded = async () => (await registry.get(worker.id))?.json<WorkerEntry>().degraded;
+    await eventually(async () => expect(await degraded()).toMatch(/ENOSPC/), { timeoutMs: 20_000 });
+    const id = await rig.enqueue();
+    await leaseIsLong();
+    expect(rig.kinds(id)).toEqual(['INGESTED', 'QUEUED']);
+    await unlink(filler);
+    await rig.event(id, 'COMPLETED');
+    await eventually(async () => expect(await degraded()).toBeUndefined());
+    await worker.stop();
+  } finally {
+    spawnSync('umount', [spoolDir]);
+  }
+});
 
-test.skipIf(!canMount())(
+test(
   'an outcome that finds the disk full is told all the same, when the way is open again',
+  mounting,
   async () => {
     await mountSmallDisk(spoolDir);
     try {
