@@ -31,7 +31,8 @@ const submit = (api: typeof one, key: string, type = 'mail') =>
 
 describe('a rate of submission', () => {
   test('holds over two API processes together: no more than the rate, the burst and a share of each', async () => {
-    const rate = { ratePerSecond: 200, burst: 100 };
+    // So slow that any machine submits faster.
+    const rate = { ratePerSecond: 20, burst: 20 };
     const { key } = await tenantWith({ submission: rate });
     const startedAt = performance.now();
     const statuses: number[] = [];

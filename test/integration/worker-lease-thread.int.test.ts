@@ -6,7 +6,8 @@ import { eventually } from '../support/eventually.ts';
 import { testNatsUrl } from '../support/servers.ts';
 import { openWorkerRig, spawnWorker, TYPE, type WorkerRig } from '../support/worker-rig.ts';
 
-const ACK_WAIT_MS = 4_000;
+/** Long enough to start a thread in, on a machine that others use too. */
+const ACK_WAIT_MS = 8_000;
 const oneAttempt = ['INGESTED', 'QUEUED', 'CLAIMED', 'PROCESSING', 'COMPLETED'];
 
 let rig: WorkerRig;
@@ -24,7 +25,7 @@ test('a worker whose lease thread dies, again and again, starts another, and los
   try {
     const registry = await new Kvm(rig.world.nc).open(rig.world.names.buckets.workers);
     const entry = () => registry.get(holder.id);
-    const id = await rig.enqueue({ payload: { do: 'wait', ms: 3 * ACK_WAIT_MS } });
+    const id = await rig.enqueue({ payload: { do: 'wait', ms: 2 * ACK_WAIT_MS } });
     await holder.printed(`started ${id} 1`);
     // Somebody else is there to take over what is not renewed.
     await rig.worker({ types: { [TYPE]: () => 'taken over' } });
@@ -37,10 +38,10 @@ test('a worker whose lease thread dies, again and again, starts another, and los
           if (later === null || later.revision <= seen) return false;
           return later.json<WorkerEntry>().active.length === 1;
         },
-        { timeoutMs: ACK_WAIT_MS },
+        { timeoutMs: 20_000 },
       );
     }
-    expect((await rig.event(id, 'COMPLETED', 20_000)).data.result).toBe('waited');
+    expect((await rig.event(id, 'COMPLETED', 30_000)).data.result).toBe('waited');
     expect(rig.kinds(id)).toEqual(oneAttempt);
   } finally {
     await holder.kill();
