@@ -4,7 +4,9 @@ import { jsonText } from '../engine/sql-text.ts';
 /** A row of `audit`, in the columns' order. Instants are ms since 1970; `data` is JSON text, null when there is none. */
 export interface AuditRow {
   readonly seq: number;
+  /** By the stream that it was read from: TASKS, or HISTORY, a moment later, for what the hot window no longer had. */
   readonly storedAt: number;
+  /** When it happened, by the servers' time as its writer knew it. */
   readonly at: number;
   readonly eventId: string;
   readonly taskId: string;

@@ -8,8 +8,7 @@ export function auditProjection({ auditDays }: { readonly auditDays: number }): 
   const partitions = new Partitions(auditDays);
   return {
     name: 'audit',
-    // HISTORY keeps its own time of storing, a moment after that of TASKS.
-    tables: [{ name: 'audit', key: ['seq'], incomparable: ['stored_at'], seq: 'seq' }],
+    tables: [{ name: 'audit', key: ['seq'], storedAt: 'stored_at', seq: 'seq' }],
     apply,
     prepare: (client, rows) =>
       partitions.ensure(client, new Set(rows.map(({ storedAt }) => dayOf(storedAt)))),

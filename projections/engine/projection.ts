@@ -23,8 +23,11 @@ export interface Table {
   readonly name: string;
   /** The columns that tell its rows apart. */
   readonly key: readonly string[];
-  /** Columns that depend on where or when an event was read: not compared. */
-  readonly incomparable?: readonly string[];
+  /**
+   * Column with the instant of storing, which TASKS alone tells: compared for the events that it still has. Of what was
+   * read from HISTORY it is the instant of its storing there.
+   */
+  readonly storedAt?: string;
   /** SQL condition of the rows that say something: others may be there or not. */
   readonly meaningful?: string;
   /** Column with the sequence of the last event that a row reflects. */

@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { TaskledgerError } from '../../src/domain/errors.ts';
 import type { Names } from '../../src/log/subjects.ts';
 import type { Logger } from '../../src/observe/log.ts';
-import { type Clock, systemClock } from '../../src/platform/clock.ts';
+import type { Clock } from '../../src/platform/clock.ts';
 import type { Config } from '../../src/platform/config.ts';
 import type { Service } from '../../src/platform/service.ts';
 import { aheadOf, LOOK_AGAIN_MS, looksBefore } from './ahead.ts';
@@ -58,8 +58,8 @@ export interface ProjectorParts {
   /** One connection of it is kept while the projector runs. */
   readonly pool: pg.Pool;
   readonly projections: readonly Projection[];
-  /** Says which day it is. Default: the host's. */
-  readonly clock?: Clock;
+  /** Says which day it is, and so what is too old to be kept. */
+  readonly clock: Clock;
   readonly logger: Logger;
 }
 
@@ -223,8 +223,8 @@ class LogProjector implements Projector {
 
   /** Housekeeping that fails is tried again an hour later; it never holds up the events. */
   async #maintain(): Promise<void> {
-    const { clock = systemClock } = this.#parts;
-    for (const projection of this.#parts.projections) {
+    const { clock, projections } = this.#parts;
+    for (const projection of projections) {
       try {
         await this.#connection.run(async (client) => projection.maintain?.(client, clock.now()));
       } catch (error) {

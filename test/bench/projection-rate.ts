@@ -4,6 +4,7 @@ import { projections } from '../../projections/projections.ts';
 import { ensureStreams } from '../../src/log/streams.ts';
 import { names as namesOf } from '../../src/log/subjects.ts';
 import { createLogger } from '../../src/observe/log.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { loadConfig } from '../../src/platform/config.ts';
 import { migrate } from '../../src/platform/migrate.ts';
 import { createPool } from '../../src/platform/postgres.ts';
@@ -53,6 +54,7 @@ export async function projectionRate(options: ProjectionRateOptions): Promise<Pr
       names,
       config,
       pool,
+      clock: systemClock,
       logger,
       projections: projections(config),
     });

@@ -6,6 +6,7 @@ import { projections } from '../../projections/projections.ts';
 import { ensureStreams } from '../../src/log/streams.ts';
 import { names as namesOf } from '../../src/log/subjects.ts';
 import { silentLogger as logger } from '../../src/observe/log.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { loadConfig } from '../../src/platform/config.ts';
 import { connectNats } from '../../src/platform/nats.ts';
 import { createPool } from '../../src/platform/postgres.ts';
@@ -45,7 +46,14 @@ export async function rebuildRate(options: RebuildRateOptions): Promise<RebuildR
   const names = namesOf('');
   const nc = await connectNats(config, 'rebuild rate');
   const pool = createPool({ ...config, databaseTimeoutMs: 600_000 }, 'rebuild rate');
-  const rebuilder = createRebuilder({ nc, names, pool, projections: () => projections(config), logger });
+  const rebuilder = createRebuilder({
+    nc,
+    names,
+    pool,
+    projections: () => projections(config),
+    clock: systemClock,
+    logger,
+  });
   try {
     await ensureStreams({ nc, names, config, logger });
     const jsm = await jetstreamManager(nc, { checkAPI: false });

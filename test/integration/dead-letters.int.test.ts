@@ -15,7 +15,7 @@ const database = await openModelDatabase(import.meta.url);
 const api = await startApi(import.meta.url, {
   queryOn: (nc, names) => createQuery({ pool: database.pool, nc, names, logger: silentLogger }),
 });
-const { nc, names, config, log } = api;
+const { nc, names, config, log, clock } = api;
 const query = api.query as ReturnType<typeof createQuery>;
 const projector = createProjector({
   nc,
@@ -23,6 +23,7 @@ const projector = createProjector({
   config,
   pool: database.pool,
   projections: projections(config),
+  clock,
   logger: silentLogger,
 });
 beforeAll(async () => {

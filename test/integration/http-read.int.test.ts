@@ -18,13 +18,14 @@ const api = await startApi(import.meta.url, {
     return made;
   },
 });
-const { nc, names, config } = api;
+const { nc, names, config, clock } = api;
 const projector = createProjector({
   nc,
   names,
   config,
   pool: database.pool,
   projections: projections(config),
+  clock,
   logger: silentLogger,
 });
 beforeAll(async () => {

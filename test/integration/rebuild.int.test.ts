@@ -6,6 +6,7 @@ import { createRebuilder } from '../../projections/engine/rebuild/rebuilder.ts';
 import { projections } from '../../projections/projections.ts';
 import type { Logger } from '../../src/observe/log.ts';
 import { silentLogger } from '../../src/observe/log.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { loadConfig } from '../../src/platform/config.ts';
 import { createPool } from '../../src/platform/postgres.ts';
 import { eventually } from '../support/eventually.ts';
@@ -44,7 +45,7 @@ function deskOn(ground: LogGround, database: ModelDatabase) {
       { ...loadConfig({}), databaseUrl: database.url, databaseTimeoutMs: 60_000 },
       'test rebuild',
     );
-    const rebuilder = createRebuilder({ nc, names, pool, projections: models, logger });
+    const rebuilder = createRebuilder({ nc, names, pool, projections: models, clock: systemClock, logger });
     closers.push(async () => {
       await rebuilder.stop();
       await pool.end();
@@ -95,11 +96,12 @@ describe('a read model', () => {
     await database.pool.query('delete from tasks where id = $1', [gone?.id]);
     await database.pool.query(`update tasks set worker = 'nobody' where id = $1`, [changed?.id]);
     await database.pool.query('update queues set count = count + 1 where status = $1', ['COMPLETED']);
+    await database.pool.query(`update audit set stored_at = stored_at + interval '1 ms' where seq = 1500`);
     const damaged = await whenEnded(desk, await desk.verify('all', { by }));
     expect(damaged.error).toBeNull();
     expect(foundBy(damaged)).toMatchObject({
       tasks: { missing: 1, surplus: 0, changed: 1, fromSeq: Number(gone?.seq) },
-      audit: NO_DIFFERENCE,
+      audit: { missing: 0, surplus: 0, changed: 1, fromSeq: 1_500 },
       queues: { missing: 0, surplus: 0 },
     });
     const sample = damaged.report?.tables?.[0]?.sample ?? [];
@@ -108,6 +110,8 @@ describe('a read model', () => {
       [changed?.id, ['worker']],
     ]);
     expect(sample[1]?.live).toEqual({ worker: 'nobody' });
+    const audit = damaged.report?.tables?.find(({ table }) => table === 'audit');
+    expect(audit?.sample).toMatchObject([{ key: { seq: '1500' }, columns: ['stored_at'] }]);
 
     let appended = 2_000;
     let going = true;
@@ -168,6 +172,8 @@ describe('a read model', () => {
     const { history, tasks } = ground.names.streams;
     await eventually(async () => (await jsm.streams.info(history)).state.messages === lastSeq);
     await jsm.streams.purge(tasks, { keep: 400 });
+    const tail = 'select seq, stored_at from audit where seq > $1 order by seq';
+    const { rows: stored } = await database.pool.query(tail, [lastSeq - 400]);
 
     const other = await freshDatabase();
     const rebuilding = ground.projector(other.pool);
@@ -179,6 +185,7 @@ describe('a read model', () => {
       tasks: expected['tasks'],
       queues: expected['queues'],
     });
+    expect((await other.pool.query(tail, [lastSeq - 400])).rows).toEqual(stored);
     await jsm.streams.purge(tasks);
     const { desk, startRebuilder } = deskOn(ground, other);
     await startRebuilder();
@@ -186,6 +193,30 @@ describe('a read model', () => {
     expect(rebuilt).toMatchObject({ state: 'done', error: null, position: lastSeq });
     const verified = await whenEnded(desk, await desk.verify('all', { by }));
     for (const found of Object.values(foundBy(verified))) expect(found).toEqual(NO_DIFFERENCE);
+  });
+
+  test('is as good when HISTORY has stored what TASKS no longer has at another instant', async () => {
+    const { ground, database, desk, startRebuilder } = await setup();
+    const projector = ground.projector(database.pool);
+    await projector.start();
+    const jsm = await jetstreamManager(ground.nc, { checkAPI: false });
+    const { history, tasks } = ground.names.streams;
+    const { sources = [] } = (await jsm.streams.info(history)).config;
+    await jsm.streams.update(history, { sources: [] });
+    const lastSeq = await ground.append(randomLives({ seed: 26, tasks: 10, events: 300 }));
+    await projector.whenCaughtUp(lastSeq);
+    const at = Date.now();
+    await eventually(() => Date.now() > at + 5);
+    await jsm.streams.update(history, { sources });
+    await eventually(async () => (await jsm.streams.info(history)).state.messages === lastSeq);
+    await jsm.streams.purge(tasks, { keep: 100 });
+    await startRebuilder();
+    const clean = await whenEnded(desk, await desk.verify('all', { by }));
+    const rebuilt = await whenEnded(desk, await desk.rebuild('all', { acceptLoss: false, by }));
+    expect(rebuilt).toMatchObject({ state: 'done', position: lastSeq });
+    const after = await whenEnded(desk, await desk.verify('all', { by }));
+    for (const job of [clean, after])
+      for (const found of Object.values(foundBy(job))) expect(found).toEqual(NO_DIFFERENCE);
   });
 
   test('is not rebuilt from less than everything unless the loss is accepted', async () => {

@@ -25,6 +25,7 @@ const projector = createProjector({
   config,
   pool: database.pool,
   projections: projections(config),
+  clock,
   logger: silentLogger,
 });
 const runners: OperationRunner[] = [];

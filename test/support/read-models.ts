@@ -9,6 +9,7 @@ import type { Recorded } from '../../src/domain/events.ts';
 import { ensureStreams } from '../../src/log/streams.ts';
 import { type Names, names as namesOf } from '../../src/log/subjects.ts';
 import { type Logger, silentLogger } from '../../src/observe/log.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { type Config, loadConfig } from '../../src/platform/config.ts';
 import { migrate } from '../../src/platform/migrate.ts';
 import { createPool } from '../../src/platform/postgres.ts';
@@ -133,6 +134,7 @@ export async function openLogGround(prefix: string): Promise<LogGround> {
         config: { ...config, ...over.config },
         pool,
         projections: over.projections ?? projections({ auditDays: 3_650 }),
+        clock: systemClock,
         logger: over.logger ?? silentLogger,
       });
       started.push(projector);

@@ -14,14 +14,18 @@ interface Counts {
   readonly from_seq: string | null;
 }
 
+/** The schemas of the two sides, and the first event of which TASKS told when it was stored. */
+interface Sides {
+  readonly live: string;
+  readonly built: string;
+  readonly firstSeq: number;
+}
+
 /** Compares a live table with one that was built, row by row, by hash. Both must be seen on one snapshot. */
-export async function compareTables(
-  client: pg.ClientBase,
-  table: Table,
-  { live, built }: { live: string; built: string },
-): Promise<TableReport> {
-  const columns = await comparableColumns(client, table, live);
-  const difference = differenceSql(table, columns, { live, built });
+export async function compareTables(client: pg.ClientBase, table: Table, sides: Sides): Promise<TableReport> {
+  const { live } = sides;
+  const columns = await columnsOf(client, table, live);
+  const difference = differenceSql(table, columns, sides);
   const { rows } = await client.query<Counts>(
     `with difference as (${difference.text})
      select (select count(*) from ${qualified(live, table)}) as rows,
@@ -47,32 +51,38 @@ export async function compareTables(
   const { rows: keys } = await client.query<Row>(
     `select ${difference.key.join(', ')} from (${difference.text}) d order by first_seq nulls last limit ${SAMPLE}`,
   );
-  for (const key of keys) sample.push(await differenceAt(client, { table, columns, key, live, built }));
+  for (const key of keys) sample.push(await differenceAt(client, { ...sides, table, columns, key }));
   return { ...found, sample };
 }
 
 const qualified = (schema: string, { name }: Table): string => `${ident(schema)}.${ident(name)}`;
 
-async function comparableColumns(client: pg.ClientBase, table: Table, schema: string): Promise<string[]> {
+async function columnsOf(client: pg.ClientBase, table: Table, schema: string): Promise<string[]> {
   const { rows } = await client.query<{ name: string }>(
     `select attname::text as name from pg_attribute
      where attrelid = to_regclass($1) and attnum > 0 and not attisdropped order by attnum`,
     [qualified(schema, table)],
   );
-  return rows.map(({ name }) => name).filter((name) => !(table.incomparable ?? []).includes(name));
+  return rows.map(({ name }) => name);
+}
+
+/** What is compared of a column, as SQL. */
+function comparedOf({ storedAt, seq }: Table, column: string, firstSeq: number): string {
+  if (column !== storedAt || seq === undefined) return ident(column);
+  return `case when ${ident(seq)} >= ${firstSeq} then ${ident(column)} end`;
 }
 
 /** One line for every row that differs: its key, the hashes, and the first event that either side reflects. */
 function differenceSql(
   table: Table,
   columns: readonly string[],
-  { live, built }: { live: string; built: string },
+  { live, built, firstSeq }: Sides,
 ): { text: string; key: readonly string[] } {
   const key = table.key.map((column) => ident(column));
   const seq = table.seq === undefined ? 'null::bigint' : ident(table.seq);
   const side = (schema: string): string => `
     select ${key.join(', ')}, ${seq} as row_seq,
-      md5(row(${columns.map((column) => ident(column)).join(', ')})::text) as hash
+      md5(row(${columns.map((column) => comparedOf(table, column, firstSeq)).join(', ')})::text) as hash
     from ${qualified(schema, table)} ${table.meaningful === undefined ? '' : `where ${table.meaningful}`}`;
   return {
     key,
@@ -84,9 +94,9 @@ function differenceSql(
 
 async function differenceAt(
   client: pg.ClientBase,
-  at: { table: Table; columns: readonly string[]; key: Row; live: string; built: string },
+  at: Sides & { table: Table; columns: readonly string[]; key: Row },
 ): Promise<Difference> {
-  const { table, columns, key } = at;
+  const { table, columns, key, firstSeq } = at;
   const where = table.key.map((column, index) => `${ident(column)} = $${index + 1}`).join(' and ');
   const values = table.key.map((column) => key[column]);
   const read = async (schema: string): Promise<Row | null> => {
@@ -101,7 +111,11 @@ async function differenceAt(
   const differing =
     live === null || rebuilt === null
       ? []
-      : columns.filter((column) => JSON.stringify(live[column]) !== JSON.stringify(rebuilt[column]));
+      : columns.filter(
+          (column) =>
+            JSON.stringify(live[column]) !== JSON.stringify(rebuilt[column]) &&
+            (column !== table.storedAt || Number(live[table.seq ?? '']) >= firstSeq),
+        );
   return { key, columns: differing, live: only(live, differing), rebuilt: only(rebuilt, differing) };
 }
 

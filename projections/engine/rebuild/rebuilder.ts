@@ -4,7 +4,7 @@ import type pg from 'pg';
 import { TaskledgerError } from '../../../src/domain/errors.ts';
 import type { Names } from '../../../src/log/subjects.ts';
 import type { Logger } from '../../../src/observe/log.ts';
-import { type Clock, systemClock } from '../../../src/platform/clock.ts';
+import type { Clock } from '../../../src/platform/clock.ts';
 import { postgresReason } from '../../../src/platform/postgres.ts';
 import type { Service } from '../../../src/platform/service.ts';
 import { pause } from '../connection.ts';
@@ -25,8 +25,8 @@ export interface RebuilderParts {
   readonly pool: pg.Pool;
   /** Makes them anew for every job: a projection may remember what it has seen of its tables. */
   readonly projections: () => readonly ReadModel[];
-  /** Says which day it is. Default: the host's. */
-  readonly clock?: Clock;
+  /** Says which day it is, and so what is too old to be kept. */
+  readonly clock: Clock;
   readonly logger: Logger;
 }
 
@@ -107,7 +107,7 @@ class JobRun {
     this.#parts = parts;
     this.#job = job;
     this.#runner = runner;
-    this.#clock = parts.clock ?? systemClock;
+    this.#clock = parts.clock;
     this.#models = parts.projections().filter(({ name }) => job.projections.includes(name));
     this.#inspector = new LogInspector(parts);
     this.#builder = new Builder({
@@ -209,9 +209,11 @@ class JobRun {
     this.#phase = 'comparing';
     const { tables, position } = await onSameEvent(this.#live, async (client, at) => {
       const reports: TableReport[] = [];
+      // Asked after the build: what TASKS has now both sides had from it.
+      const { firstSeq } = await this.#inspector.state();
       for (const table of this.#models.flatMap((model) => model.tables)) {
         this.#end.signal.throwIfAborted();
-        reports.push(await compareTables(client, table, { live: at.live, built: schema }));
+        reports.push(await compareTables(client, table, { live: at.live, built: schema, firstSeq }));
       }
       return { tables: reports, position: at.position };
     });
