@@ -47,7 +47,7 @@ interface ReplayParts {
     deadLettersBetween(
       filter: z.infer<typeof LetterFilterSchema> & {
         readonly tenant: string | undefined;
-        readonly openAt: number;
+        readonly state: 'open';
       },
       stretch: { readonly after: number; readonly upTo: number; readonly limit: number },
     ): Promise<readonly { readonly id: string; readonly tenant: string; readonly seq: number }[]>;
@@ -57,8 +57,6 @@ interface ReplayParts {
 
 export const REPLAY_LETTERS = 'replay';
 const WAIT_MS = 5_000;
-/** Clocks of two API processes may differ by so much. */
-const CLOCK_SLACK_MS = 2_000;
 /** Refusals that say that there is nothing to replay: it is under way again, or was discarded. */
 const NOTHING_TO_DO: ReadonlySet<string> = new Set(['transition_illegal', 'task_discarded', 'task_missing']);
 
@@ -72,10 +70,8 @@ export const replayLetters = ({ log, clock, letters }: ReplayParts): BulkKind =>
     const { targets } = inputOf(operation);
     if ('ids' in targets) return namedPage(operation, targets.ids, { cursor, limit });
     if (cursor === null) await letters.waitFor(operation.asOf, WAIT_MS);
-    // What this operation has replayed stays in its page: a page that is done again counts the same.
-    const openAt = Date.parse(operation.createdAt) - CLOCK_SLACK_MS;
     const found = await letters.deadLettersBetween(
-      { ...targets.filter, tenant: operation.tenant ?? undefined, openAt },
+      { ...targets.filter, tenant: operation.tenant ?? undefined, state: 'open' },
       { after: Number(cursor ?? 0), upTo: operation.asOf, limit },
     );
     const last = found.at(-1);

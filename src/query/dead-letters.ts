@@ -62,8 +62,6 @@ export interface LetterFilter {
   /** By the time of the last death, ms since 1970; from inclusive, to exclusive. */
   readonly deadFrom?: number | undefined;
   readonly deadTo?: number | undefined;
-  /** Open ones, and those that were settled at or after this instant (ms since 1970). */
-  readonly openAt?: number | undefined;
 }
 
 /** What a replay must know of a task that the log may have forgotten. */
@@ -214,6 +212,5 @@ function conditionsOf(filter: LetterFilter): { where: string[]; values: unknown[
   require((p) => `state = ${p}`, filter.state);
   require((p) => `dead_at >= to_timestamp(${p}::bigint / 1000.0)`, filter.deadFrom);
   require((p) => `dead_at < to_timestamp(${p}::bigint / 1000.0)`, filter.deadTo);
-  require((p) => `(state = 'open' or settled_at >= to_timestamp(${p}::bigint / 1000.0))`, filter.openAt);
   return { where, values };
 }

@@ -1,6 +1,6 @@
 import { jetstreamManager, type StreamConfig } from '@nats-io/jetstream';
 import { afterEach, describe, expect, test } from 'vitest';
-import { unfinishedTasks } from '../../projections/tasks/unfinished.ts';
+import { OLDEST, QUIETEST, unfinishedTasks } from '../../projections/tasks/unfinished.ts';
 import { createHealth } from '../../src/http/health.ts';
 import { ensureStreams } from '../../src/log/streams.ts';
 import { silentLogger } from '../../src/observe/log.ts';
@@ -182,6 +182,22 @@ describe('what is needed', () => {
       logger: silentLogger,
       beforeShrinking: refuseLoss({ nc, names, config, clock, logger: silentLogger }),
     });
+
+  test('is found by a look into an index each, however many tasks wait', async () => {
+    const database = await openModelDatabase(import.meta.url);
+    closers.push(() => database.close());
+    const client = await database.pool.connect();
+    try {
+      await client.query('begin; set local enable_seqscan = off; set local enable_sort = off');
+      const explained = async (text: string) =>
+        JSON.stringify((await client.query(`explain (format json) ${text}`)).rows);
+      expect(await explained(OLDEST)).toContain('"Index Name":"tasks_unfinished_first"');
+      expect(await explained(QUIETEST)).toContain('"Index Name":"tasks_unfinished_last"');
+      await client.query('rollback');
+    } finally {
+      client.release();
+    }
+  });
 
   test('by an unfinished task is not taken by a shorter limit, and is told of before the limit bites', async () => {
     const world = await reported({ upTo: 1_000 });

@@ -72,7 +72,10 @@ const ReplaySchema = z.object({
   note: z.string().nullable(),
   edited: z.array(z.enum(['payload', 'policy'])),
   ratePerSecond: z.number().nullable(),
-  expected: z.int().nullable().describe(`Found at the start; counted up to ${COUNTED}`),
+  expected: z
+    .int()
+    .nullable()
+    .describe(`Found at the start, up to ${COUNTED}; what others settle before its turn is not looked at`),
   progress: z.object({
     matched: z.int().describe('Looked at so far'),
     replayed: z.int(),
