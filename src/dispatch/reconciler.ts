@@ -13,15 +13,15 @@ import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../platform/config.ts';
 import type { Service } from '../platform/service.ts';
 import type { Fleet } from '../registry/fleet.ts';
-import { LostWorkers } from './lost-workers.ts';
-import type { RunningAttempt, RunningAttempts } from './running-attempts.ts';
+import { type LostAttempt, LostWorkers } from './lost-workers.ts';
+import type { RunningAttempts } from './running-attempts.ts';
 import { type ConsumerState, isLost, type Offer, type Suspects, UnclaimedWork } from './unclaimed-work.ts';
 
 export interface ReconcilerParts {
   readonly nc: NatsConnection;
   readonly names: Names;
   readonly log: Pick<OpenedLog, 'append' | 'readState' | 'readEvent'>;
-  readonly fleet: Pick<Fleet, 'lives' | 'isRegistered'>;
+  readonly fleet: Pick<Fleet, 'sightOf' | 'askAfter'>;
   readonly attempts: RunningAttempts;
   /** Work items that nobody has claimed. */
   readonly offered: () => Iterable<Offer>;
@@ -39,7 +39,7 @@ export interface Reconciled {
   readonly requeued: number;
   /** Shared consumers that were gone. */
   readonly consumers: number;
-  /** Attempts of workers that have left. */
+  /** Attempts that their workers do not run any more. */
   readonly lost: number;
 }
 
@@ -178,7 +178,7 @@ export class Reconciler implements Service {
     return (await log.append(decided.value, seq)).status === 'stored';
   }
 
-  async #lose({ tenant, taskId, attempt, holder }: RunningAttempt): Promise<boolean> {
+  async #lose({ tenant, taskId, attempt, holder, reason }: LostAttempt): Promise<boolean> {
     const { log, actor, clock, logger } = this.#parts;
     const lost = await execute(log, { tenant, taskId }, () => ({
       kind: 'lose',
@@ -186,11 +186,14 @@ export class Reconciler implements Service {
       at: clock.now(),
       actor,
       attempt,
-      reason: 'worker_gone',
+      reason,
       dice: Math.random(),
     }));
     if (lost.ok)
-      logger.info({ taskId, tenant, attempt, holder }, 'attempt recorded as lost: its worker is gone');
+      logger.info(
+        { taskId, tenant, attempt, holder, reason },
+        'attempt recorded as lost: its worker does not run it any more',
+      );
     return lost.ok;
   }
 }

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { carry, claim, complete, fail, given, ingest, lose, queue, start } from '../../test/support/life.ts';
 import type { Command } from '../domain/commands.ts';
 import { createLogger } from '../observe/log.ts';
+import type { Fleet } from '../registry/fleet.ts';
 import { LostWorkers } from './lost-workers.ts';
 import { NoWorkers } from './no-workers.ts';
 import { RunningAttempts } from './running-attempts.ts';
@@ -57,42 +58,96 @@ describe('who runs what', () => {
   });
 });
 
-describe('a worker that has left', () => {
-  const attempts = {
-    byHolder: () => new Map([['w1', [{ tenant: 'acme', taskId: 't', attempt: 1, holder: 'w1' }]]]),
-  };
-  const found = (fleet: { lives: boolean; registered: boolean }) => {
+describe('an attempt', () => {
+  const ACK_WAIT_MS = 1_000;
+  const PATIENCE_MS = 500;
+  type Told = Awaited<ReturnType<Fleet['askAfter']>>;
+
+  /** Of one holder, that was heard of at 0 unless told otherwise. */
+  const setup = (bucket: Told, { heard = true, reports = true } = {}) => {
+    const world = { bucket, heardAt: heard ? 0 : undefined, reports } as {
+      bucket: Told;
+      heardAt: number | undefined;
+      reports: boolean;
+    };
+    let clock = 0;
     const lost = new LostWorkers({
-      attempts,
-      fleet: { lives: () => fleet.lives, isRegistered: async () => fleet.registered },
-      ackWaitMs: 1_000,
+      attempts: {
+        byHolder: () => new Map([['w1', [{ tenant: 'acme', taskId: 't', attempt: 1, holder: 'w1' }]]]),
+      },
+      fleet: {
+        sightOf: () =>
+          world.heardAt === undefined
+            ? undefined
+            : {
+                silentMs: clock - world.heardAt,
+                patienceMs: PATIENCE_MS,
+                reports: () => world.reports,
+              },
+        askAfter: async () => world.bucket,
+      },
+      ackWaitMs: ACK_WAIT_MS,
     });
-    return async (now: number) => (await lost.find(now, 10)).length;
+    const at = async (now: number) => {
+      clock = now;
+      return (await lost.find(now, 10)).map(({ reason }) => reason);
+    };
+    return { world, at };
   };
 
-  test('loses its attempts a whole ack-wait after its entry was seen to be gone', async () => {
-    const at = found({ lives: false, registered: false });
-    expect([await at(0), await at(999), await at(1_000)]).toEqual([0, 0, 1]);
-  });
-
-  test('has not left while it writes, or while its entry is there', async () => {
-    for (const fleet of [
-      { lives: true, registered: false },
-      { lives: false, registered: true },
-    ]) {
-      const at = found(fleet);
-      expect([await at(0), await at(5_000)]).toEqual([0, 0]);
+  test('is lost when its worker has been silent for its patience and an ack-wait, though the registry remembers it', async () => {
+    for (const told of ['same', 'gone'] as const) {
+      const { at } = setup(told);
+      expect([await at(0), await at(1_499)]).toEqual([[], []]);
+      await at(1_500);
+      expect(await at(2_500)).toEqual(['worker_gone']);
     }
+    expect(await setup('same').at(1_500)).toEqual(['worker_gone']);
   });
 
-  test('that comes back starts the wait anew', async () => {
-    const fleet = { lives: false, registered: false };
-    const at = found(fleet);
+  test('is not lost when the bucket has an entry that was not heard of', async () => {
+    const { at } = setup('written');
+    expect([await at(1_500), await at(60_000)]).toEqual([[], []]);
+  });
+
+  test('is lost a whole ack-wait after its worker was seen to have left', async () => {
+    const { at } = setup('gone', { heard: false });
+    expect([await at(0), await at(999), await at(1_000)]).toEqual([[], [], ['worker_gone']]);
+  });
+
+  test('has the whole wait again when its worker comes back in between', async () => {
+    const { world, at } = setup('gone', { heard: false });
     await at(0);
-    fleet.registered = true;
+    world.bucket = 'written';
     await at(900);
-    fleet.registered = false;
-    expect([await at(1_000), await at(1_900), await at(2_000)]).toEqual([0, 0, 1]);
+    world.bucket = 'gone';
+    expect([await at(1_000), await at(1_900), await at(2_000)]).toEqual([[], [], ['worker_gone']]);
+  });
+
+  test('is lost when its worker lives and has not reported it for its patience and an ack-wait', async () => {
+    const { world, at } = setup('same', { reports: false });
+    const from = async (first: number, last: number) => {
+      const found: string[][] = [];
+      for (let now = first; now <= last; now += 100) {
+        world.heardAt = now;
+        found.push(await at(now));
+      }
+      return found.flat();
+    };
+    expect(await from(0, 1_400)).toEqual([]);
+    world.reports = true;
+    expect(await from(1_500, 1_500)).toEqual([]);
+    world.reports = false;
+    expect(await from(1_600, 3_000)).toEqual([]);
+    expect(await from(3_100, 3_100)).toEqual(['lease_expired']);
+  });
+
+  test('that its worker reports is left alone, however long it takes', async () => {
+    const { world, at } = setup('same');
+    for (let now = 0; now < 100_000; now += 400) {
+      world.heardAt = now;
+      expect(await at(now)).toEqual([]);
+    }
   });
 });
 

@@ -14,17 +14,31 @@ const MemberSchema = z.object({
   /** Least and greatest version by type; a type that is absent stands for version 1. */
   versions: z.record(z.string(), z.tuple([z.int(), z.int()])).optional(),
   everyMs: z.number(),
+  active: z.array(z.object({ task: z.string(), attempt: z.int() })).default([]),
 });
 type Member = z.infer<typeof MemberSchema>;
+
+/** What a worker has said of itself, and how long ago. */
+export interface Sight {
+  /** How long ago its entry was heard of last. */
+  readonly silentMs: number;
+  /** Silent for longer, it has not written its entry when it should have, several times. */
+  readonly patienceMs: number;
+  /** Whether its entry lists the attempt as one whose lease it keeps. */
+  reports(attempt: { readonly tenant: string; readonly taskId: string; readonly attempt: number }): boolean;
+}
 
 /** The workers that say that they live. */
 export interface Fleet extends Service {
   /** Whether some live worker takes tasks of this type and version. */
   serves(type: string, version: number): boolean;
-  /** Whether the worker has written its entry lately. */
-  lives(workerId: string): boolean;
-  /** Whether the registry has an entry of the worker, asked of the bucket itself. Throws when it does not answer. */
-  isRegistered(workerId: string): Promise<boolean>;
+  /** What was heard of the worker; undefined when nothing was, or that it has left. */
+  sightOf(workerId: string): Sight | undefined;
+  /**
+   * What the bucket itself says of the worker's entry: `gone`, `written` again since this process heard of it, or the
+   * `same`. Throws when it does not answer.
+   */
+  askAfter(workerId: string): Promise<'gone' | 'written' | 'same'>;
 }
 
 /** Periods of its own after which a worker that writes nothing is not counted on, and what a burdened network may add. */
@@ -57,8 +71,9 @@ export function openFleet({ nc, names, logger, monotonicMs = () => performance.n
   mirror.onChange((workerId, value) => {
     if (value === undefined) heard.delete(workerId);
   });
+  const patienceWith = ({ everyMs }: Member): number => SILENT_PERIODS * everyMs + SLACK_MS;
   const isLate = ({ member, at }: { member: Member; at: number }, now: number): boolean =>
-    now - at > SILENT_PERIODS * member.everyMs + SLACK_MS;
+    now - at > patienceWith(member);
 
   return {
     name: 'fleet',
@@ -72,13 +87,23 @@ export function openFleet({ nc, names, logger, monotonicMs = () => performance.n
       }
       return false;
     },
-    lives(workerId) {
+    sightOf(workerId) {
       const entry = heard.get(workerId);
-      return entry !== undefined && !isLate(entry, monotonicMs());
+      if (entry === undefined) return undefined;
+      return {
+        silentMs: monotonicMs() - entry.at,
+        patienceMs: patienceWith(entry.member),
+        reports: ({ tenant, taskId, attempt }) =>
+          entry.member.active.some(
+            (active) => active.attempt === attempt && active.task === `${tenant}/${taskId}`,
+          ),
+      };
     },
-    async isRegistered(workerId) {
+    async askAfter(workerId) {
       const kv = await new Kvm(nc).open(names.buckets.workers);
-      return (await kv.get(workerId))?.operation === 'PUT';
+      const entry = await kv.get(workerId);
+      if (entry?.operation !== 'PUT') return 'gone';
+      return entry.revision > (mirror.revisionOf(workerId) ?? 0) ? 'written' : 'same';
     },
   };
 }

@@ -1,11 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { JetStreamApiError } from '@nats-io/jetstream';
+import { JetStreamApiError, type StreamInfo } from '@nats-io/jetstream';
 import type { KV, KvEntry, KvWatchEntry } from '@nats-io/kv';
 import { Kvm } from '@nats-io/kv';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { TaskledgerError } from '../domain/errors.ts';
 import type { Logger } from '../observe/log.ts';
 import type { Service } from '../platform/service.ts';
+import { type BucketLook, Replacement } from './replacement.ts';
 
 /**
  * A KV bucket held in memory: reads never leave the process, writes go to the bucket first.
@@ -17,6 +18,8 @@ import type { Service } from '../platform/service.ts';
  */
 export interface Mirror<T> extends Service {
   get(key: string): T | undefined;
+  /** Revision of the last change of the key that this process has heard of; undefined when it knows none. */
+  revisionOf(key: string): number | undefined;
   values(): T[];
   entries(): [key: string, value: T][];
   /** Stores and returns once the bucket has it. Throws `log_unavailable`. */
@@ -65,6 +68,7 @@ class KvMirror<T> implements Mirror<T> {
   #heard = 0;
   #watching: Promise<unknown> | undefined;
   #stopped = new AbortController();
+  readonly #replacement = new Replacement();
   readonly #listeners: Listener<T>[] = [];
 
   constructor(options: MirrorOptions<T>) {
@@ -74,6 +78,10 @@ class KvMirror<T> implements Mirror<T> {
 
   get(key: string): T | undefined {
     return this.#entries.get(key)?.value;
+  }
+
+  revisionOf(key: string): number | undefined {
+    return this.#entries.get(key)?.revision;
   }
 
   values(): T[] {
@@ -170,8 +178,10 @@ class KvMirror<T> implements Mirror<T> {
         // A stop during the await found no watch to end.
         if (this.#stopped.signal.aborted) this.#watch.stop();
         const { values, streamInfo } = await kv.status();
+        const look = lookOf(streamInfo);
+        if (this.#replacement.look(look, this.#heard)) this.#forget();
         const loaded = (): void => {
-          this.#heard = Math.max(this.#heard, streamInfo.state.last_seq);
+          this.#heard = Math.max(this.#heard, look.lastRevision);
           onLoaded();
         };
         if (values === 0) loaded();
@@ -194,10 +204,10 @@ class KvMirror<T> implements Mirror<T> {
     while (!signal.aborted) {
       await delay(CHECK_MS, undefined, { signal }).catch(() => undefined);
       // A server that does not answer is noticed by the connection.
-      const lastRevision = signal.aborted ? undefined : await lastRevisionOf(kv).catch(() => undefined);
-      if (lastRevision === undefined) continue;
-      if (lastRevision < this.#heard) this.#forget();
-      else if (lastRevision > this.#heard && this.#heard === heardBefore) this.#watch?.stop();
+      const look = signal.aborted ? undefined : await lookAt(kv).catch(() => undefined);
+      if (look === undefined) continue;
+      if (this.#replacement.look(look, this.#heard)) this.#forget();
+      else if (look.lastRevision > this.#heard && this.#heard === heardBefore) this.#watch?.stop();
       heardBefore = this.#heard;
     }
   }
@@ -252,7 +262,8 @@ class KvMirror<T> implements Mirror<T> {
   }
 }
 
-const lastRevisionOf = async (kv: KV): Promise<number> => (await kv.status()).streamInfo.state.last_seq;
+const lookOf = ({ created, state }: StreamInfo): BucketLook => ({ created, lastRevision: state.last_seq });
+const lookAt = async (kv: KV): Promise<BucketLook> => lookOf((await kv.status()).streamInfo);
 
 const isConflict = (error: unknown): boolean =>
   error instanceof JetStreamApiError && WRONG_REVISION.has(error.code);

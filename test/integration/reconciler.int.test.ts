@@ -98,18 +98,42 @@ describe('work that nobody drives is found and done', () => {
     expect(lost).toMatchObject({ data: { lostWorker: 'gone', reason: 'worker_gone' } });
   });
 
-  it('but an attempt of a worker that is registered is left alone, however long it takes', async () => {
-    const { world } = await setup();
-    const id = await world.ingest();
+  it('when a worker was killed and its delivery is gone with the consumer, long before the registry forgets it', async () => {
+    const { world, work, jsm } = await setup();
+    const id = await world.ingest({ policy: { backoff: { kind: 'fixed', baseMs: 100 } } });
     await until(world, id, 'QUEUED');
+    await lostDelivery(world, 1);
     const kv = await new Kvm(world.nc).open(world.names.buckets.workers);
-    await kv.put('slow', JSON.stringify({ id: 'slow', types: [TYPE], everyMs: 100 }));
-    const actor = { kind: 'worker', id: 'slow' } as const;
+    const task = `${TENANT}/${id}`;
+    const entry = { id: 'killed', types: [TYPE], everyMs: 100, active: [{ task, attempt: 1 }] };
+    await kv.put('killed', JSON.stringify(entry));
+    const actor = { kind: 'worker', id: 'killed' } as const;
     await world.execute(id, () => ({ kind: 'claim', eventId: randomUUID(), at: Date.now(), actor }));
-    // Its entry is not written again, so that it counts as silent; gone is something else.
-    const late = await world.ingest({ runAt: Date.now() + 4_500 });
+    await jsm.consumers.delete(world.names.streams.tasks, world.names.workConsumer(TYPE));
+    await work({ [TYPE]: () => null });
+    await until(world, id, 'COMPLETED');
+    const lost = world.book.get(id)?.find(({ event }) => event.kind === 'RETRY_CLAIMED')?.event;
+    expect(lost).toMatchObject({ data: { lostWorker: 'killed', reason: 'worker_gone' } });
+    expect((await kv.get('killed'))?.operation).toBe('PUT');
+  });
+
+  it('but an attempt that its worker reports is left alone, however long it takes', async () => {
+    const { world, work, jsm } = await setup({ ackWaitMs: 300 });
+    let finish = (): void => {};
+    const finished = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    await work({ [TYPE]: () => finished });
+    const id = await world.ingest();
+    await until(world, id, 'PROCESSING');
+    await jsm.consumers.delete(world.names.streams.tasks, world.names.workConsumer(TYPE));
+    // Beyond the worker's patience and an ack-wait.
+    const late = await world.ingest({ runAt: Date.now() + 4_500, type: 'other' });
     await until(world, late, 'QUEUED');
-    expect(world.kindsOf(id).at(-1)).toBe('CLAIMED');
+    expect(world.kindsOf(id).at(-1)).toBe('PROCESSING');
+    finish();
+    await until(world, id, 'COMPLETED');
+    expect(times(world, id, 'RETRY_CLAIMED')).toBe(0);
   });
 
   it('when no worker came for a whole hot window', async () => {

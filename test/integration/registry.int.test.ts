@@ -11,7 +11,8 @@ import { eventually } from '../support/eventually.ts';
 import { recordingLogger } from '../support/read-models.ts';
 import { connectTestNats, testNamespace } from '../support/servers.ts';
 
-const names = namesOf(testNamespace(import.meta.url));
+const prefix = testNamespace(import.meta.url);
+const names = namesOf(prefix);
 const nc = await connectTestNats();
 await ensureStreams({ nc, names, config: loadConfig({}), logger: silentLogger });
 const opened: Registry[] = [];
@@ -138,6 +139,31 @@ test('a registry hears of changes after the server has lost its watch', async ()
   await eventually(() => expect(registry.types.get('after')).toEqual({ type: 'after', priority: 1 }), {
     timeoutMs: 30_000,
   });
+});
+
+test('a registry forgets what a bucket had that was made anew, and hears of what it has', async () => {
+  const own = namesOf(`${prefix}anew_`);
+  await ensureStreams({ nc, names: own, config: loadConfig({}), logger: silentLogger });
+  const openOwn = async () => {
+    const registry = openRegistry({ nc, names: own, logger: silentLogger });
+    await registry.start();
+    return registry;
+  };
+  const registry = await openOwn();
+  await registry.types.put({ type: 'old', priority: 1 });
+  await (await jetstreamManager(nc)).streams.delete(`KV_${own.buckets.types}`);
+  await ensureStreams({ nc, names: own, config: loadConfig({}), logger: silentLogger });
+  const writer = await openOwn();
+  for (const priority of [1, 2, 3]) await writer.types.put({ type: 'new', priority });
+  await eventually(
+    () => {
+      expect(registry.types.get('old')).toBeUndefined();
+      expect(registry.types.get('new')).toEqual({ type: 'new', priority: 3 });
+    },
+    { timeoutMs: 30_000 },
+  );
+  await registry.stop();
+  await writer.stop();
 });
 
 test('stopping twice, and before starting, is fine', async () => {
