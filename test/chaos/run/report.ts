@@ -3,6 +3,7 @@ import { check, rulesChecked, violationsText } from '../checker/check.ts';
 import { type Evidence, RULES, type Rule, type Violation } from '../checker/evidence.ts';
 import type { DoneFault } from '../nemesis/nemesis.ts';
 import type { Death } from '../stand/victim.ts';
+import { type Orphan, orphansOf } from './orphans.ts';
 
 /** What a run leaves: the evidence that is judged, and what the figures need besides. */
 export interface Run {
@@ -37,8 +38,10 @@ export interface Report {
   readonly recoveredFrom: string;
   /** Between two completions while the load ran. */
   readonly longestStallMs: number;
-  /** From the death of a worker's process to the return of the last attempt it held. */
-  readonly longestOrphanMs: number;
+  /** How many attempts dead workers left behind. */
+  readonly orphans: number;
+  /** Those that were away longest, the worst first. */
+  readonly longestOrphans: readonly Orphan[];
   readonly liveFeedHeard: string;
   /** Parts that ended although nobody killed them, beside workers that their tasks crashed. */
   readonly endedByThemselves: number;
@@ -46,6 +49,10 @@ export interface Report {
   readonly violations: readonly Violation[];
   readonly complaints: readonly string[];
 }
+
+const ORPHANS_TOLD = 5;
+/** Sooner than this an attempt of the stand may be back without a fault in its way: its lease and its worker's silence. */
+const WORTH_A_TALE_MS = 25_000;
 
 export function reportOf(run: Run): Report {
   const { evidence, faults, load } = run;
@@ -61,6 +68,7 @@ export function reportOf(run: Run): Report {
   const recovery = longest(
     faults.map((fault) => [`${fault.kind} ${fault.target}`, recoveryMs(log, fault, load)]),
   );
+  const orphans = orphansOf(log, run.deaths, faults);
   return {
     seed: run.seed,
     seconds: run.seconds,
@@ -82,7 +90,8 @@ export function reportOf(run: Run): Report {
     longestRecoveryMs: recovery[1],
     recoveredFrom: recovery[0],
     longestStallMs: longestStallMs(log, load),
-    longestOrphanMs: longestOrphanMs(log, run.deaths),
+    orphans: orphans.length,
+    longestOrphans: orphans.slice(0, ORPHANS_TOLD),
     liveFeedHeard: `${evidence.live.length} of ${log.filter(({ event }) => event.kind === 'COMPLETED').length}`,
     endedByThemselves: run.deaths.filter(({ by, name }) => by === 'itself' && !name.startsWith('worker'))
       .length,
@@ -118,22 +127,6 @@ function longestStallMs(log: readonly Recorded[], { from, to }: Run['load']): nu
   return longestMs;
 }
 
-/** A worker's incarnation is named after its part, with more behind: `worker-3-4711-0a1b2c3d`. */
-function longestOrphanMs(log: readonly Recorded[], deaths: readonly Death[]): number {
-  const claims = new Map<string, number>();
-  let longestMs = 0;
-  for (const { event, storedAt } of log) {
-    if (event.kind === 'CLAIMED') claims.set(event.taskId, storedAt);
-    if (event.kind !== 'RETRY_CLAIMED') continue;
-    const claimedAt = claims.get(event.taskId) ?? storedAt;
-    const death = deaths.find(
-      ({ name, at }) => event.data.lostWorker.startsWith(`${name}-`) && at >= claimedAt && at <= storedAt,
-    );
-    if (death !== undefined) longestMs = Math.max(longestMs, storedAt - death.at);
-  }
-  return longestMs;
-}
-
 const longest = (candidates: readonly (readonly [string, number])[]): readonly [string, number] =>
   candidates.reduce((most, each) => (each[1] > most[1] ? each : most), ['', 0]);
 
@@ -152,6 +145,11 @@ const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`;
 /** The report for people. */
 export function reportText(report: Report): string {
   const { violations, complaints } = report;
+  const [worst] = report.longestOrphans;
+  const tale =
+    worst === undefined || worst.ms < WORTH_A_TALE_MS
+      ? ''
+      : [`: ${worst.taskId}`, ...worst.story].join('\n    ');
   const rows: readonly (readonly [string, string])[] = [
     ['seed, length', `${report.seed}, ${report.seconds} s`],
     [
@@ -164,7 +162,10 @@ export function reportText(report: Report): string {
     ['faults', `${listText(report.faults)} (not done: ${report.faultsNotDone})`],
     ['longest recovery', `${seconds(report.longestRecoveryMs)} after ${report.recoveredFrom || 'nothing'}`],
     ['longest stall', seconds(report.longestStallMs)],
-    ['orphaned attempts', `back within ${seconds(report.longestOrphanMs)} of their worker's death`],
+    [
+      'orphaned attempts',
+      `${report.orphans}, back within ${seconds(worst?.ms ?? 0)} of their worker's death${tale}`,
+    ],
     ['live feed', `${report.liveFeedHeard} completions heard`],
     ['ended by themselves', `${report.endedByThemselves} parts`],
     ['rules checked', `${report.rules.length} of ${Object.keys(RULES).length}: ${report.rules.join(', ')}`],
