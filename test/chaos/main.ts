@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { isNetworkWish, NETWORK_WISHES } from './network/choose.ts';
 import { reportText } from './run/report.ts';
 import { runChaos } from './run/run.ts';
 
@@ -12,6 +13,7 @@ const { values: args } = parseArgs({
     seed: { type: 'string', default: String(Math.floor(Date.now() / 1_000) % 100_000) },
     rate: { type: 'string', default: '10' },
     workers: { type: 'string', default: '6' },
+    network: { type: 'string', default: 'auto' },
     json: { type: 'boolean', default: false },
     keep: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
@@ -24,6 +26,7 @@ const HELP = `npm run chaos -- [options]
   --seed S      faults and load are drawn from it; a random one by default
   --rate N      tasks a second (${args.rate})
   --workers N   worker processes (${args.workers})
+  --network K   namespaces (as root on Linux), proxies, or auto (${args.network}): namespaces where they can be had
   --json        the report as JSON
   --keep        keep the data of the servers, not only logs and history
 
@@ -38,6 +41,8 @@ const positive = (name: 'minutes' | 'rate' | 'workers' | 'seed'): number => {
 async function main(): Promise<void> {
   if (args.help) return console.log(HELP);
   const seed = positive('seed');
+  const { network } = args;
+  if (!isNetworkWish(network)) throw new Error(`--network must be one of ${NETWORK_WISHES.join(', ')}`);
   const startedAt = new Date().toISOString().replaceAll(/[:.]/g, '-');
   const dir = fileURLToPath(new URL(`../../.taskledger/chaos/${startedAt}-seed-${seed}`, import.meta.url));
   const interrupted = new AbortController();
@@ -53,6 +58,7 @@ async function main(): Promise<void> {
     seconds: Math.round(positive('minutes') * 60),
     tasksPerSecond: positive('rate'),
     size: { apis: 2, dispatchers: 2, projectors: 2, workers: positive('workers') },
+    network,
     dir,
     log: (line) => console.error(`chaos ${((Date.now() - began) / 1_000).toFixed(1).padStart(6)} s: ${line}`),
     signal: interrupted.signal,

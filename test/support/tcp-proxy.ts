@@ -8,8 +8,9 @@ import { createServer, connect as dial, type Socket } from 'node:net';
  * - `blackhole`: nothing is forwarded and nothing closed, as when a cable is pulled; new connections are accepted and
  *   hear nothing. What was swallowed is gone, so a connection that lived through it is reset when the mode changes.
  * - `mute`: half of that: what the client sends is swallowed, what is sent to it arrives
+ * - `deaf`: the other half
  */
-export type ProxyMode = 'pass' | 'cut' | 'blackhole' | 'mute';
+export type ProxyMode = 'pass' | 'cut' | 'blackhole' | 'mute' | 'deaf';
 
 export interface TcpProxy {
   readonly port: number;
@@ -18,6 +19,7 @@ export interface TcpProxy {
   readonly cut: () => void;
   readonly blackhole: () => void;
   readonly mute: () => void;
+  readonly deaf: () => void;
   /** Number of open client connections. */
   readonly connections: () => number;
   /** Bytes that went into the blackhole so far. */
@@ -68,6 +70,7 @@ export async function startTcpProxy(target: {
     cut: () => enter('cut'),
     blackhole: () => enter('blackhole'),
     mute: () => enter('mute'),
+    deaf: () => enter('deaf'),
     connections: () => links.size,
     swallowedBytes: () => swallowed,
     close: async () => {
@@ -111,7 +114,8 @@ class Link {
         const waitMs = dueAt - Date.now();
         if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs));
         const mode = weather.mode();
-        if (mode !== 'blackhole' && (mode !== 'mute' || from !== this.#client)) return action();
+        const isLost = mode === 'blackhole' || mode === (from === this.#client ? 'mute' : 'deaf');
+        if (!isLost) return action();
         this.hasSwallowed = true;
         weather.swallow(bytes);
       });

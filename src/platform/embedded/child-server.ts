@@ -41,6 +41,8 @@ export interface ChildServerOptions {
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly user?: { readonly uid: number; readonly gid: number } | undefined;
+  /** The network namespace that it lives in, as `ip netns` names it. Linux, as root. */
+  readonly namespace?: string | undefined;
   /** The signal for an orderly stop. */
   readonly stopSignal: NodeJS.Signals;
   /** How long an orderly stop may take before SIGKILL, in ms. */
@@ -58,17 +60,18 @@ const recordFile = (dir: string): string => join(dir, 'server.json');
 
 /** @throws TaskledgerError `server_start_failed` when the program cannot be started at all */
 export async function launchServer(options: ChildServerOptions): Promise<ChildServer> {
-  const { name, bin, args, dir, logFile, stopSignal, stopTimeoutMs = 10_000 } = options;
+  const { name, dir, logFile, stopSignal, stopTimeoutMs = 10_000 } = options;
   await mkdir(dirname(logFile), { recursive: true });
   const watchdog = spawnWatchdog(stopSignal);
   const log = openSync(logFile, 'a');
   const logStart = fstatSync(log).size;
+  const { bin, args, user } = commandOf(options);
   const child = spawn(bin, args, {
     detached: true,
     stdio: ['ignore', log, log],
     cwd: options.cwd ?? '/',
     ...(options.env && { env: options.env }),
-    ...options.user,
+    ...user,
   });
   closeSync(log);
   const { pid } = child;
@@ -101,6 +104,21 @@ export async function launchServer(options: ChildServerOptions): Promise<ChildSe
   const output = async (): Promise<string> =>
     (await readFile(logFile)).subarray(logStart).toString('utf8').trim();
   return { pid, logFile, output, exited, kill, stop: () => (stopping ??= stopOnce()) };
+}
+
+/**
+ * `nsenter` becomes the program, so pid and signals are the program's. It takes root to enter, so whoever is to run as
+ * somebody else becomes so inside.
+ */
+function commandOf({
+  bin,
+  args,
+  user,
+  namespace,
+}: ChildServerOptions): Pick<ChildServerOptions, 'bin' | 'args' | 'user'> {
+  if (namespace === undefined) return { bin, args, user };
+  const become = user === undefined ? [] : [`--setuid=${user.uid}`, `--setgid=${user.gid}`];
+  return { bin: 'nsenter', args: [`--net=/run/netns/${namespace}`, ...become, '--', bin, ...args] };
 }
 
 function whenExited(child: ChildProcess): Promise<Exit> {

@@ -55,7 +55,11 @@ export async function startNatsCluster({
   const nodes = await Promise.all(
     routes.map((routePort, index) => {
       const name = `n${index + 1}`;
-      const cluster = { name: 'taskledger', port: routePort, routes };
+      const cluster = {
+        name: 'taskledger',
+        port: routePort,
+        routes: routes.map((port) => `127.0.0.1:${port}`),
+      };
       return startNode(
         () =>
           startNatsServer({ bin, dir: join(dir, name), name, port: ports[index] ?? 0, cluster, ...extras }),

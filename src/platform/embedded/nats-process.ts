@@ -4,10 +4,10 @@ import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { TaskledgerError } from '../../domain/errors.ts';
 import { type Exit, launchServer, reclaimFolder } from './child-server.ts';
+import { addressesOf, type NetworkHome } from './network-home.ts';
 import { freePort } from './ports.ts';
 import { whyNotUp } from './server-startup.ts';
 
-const HOST = '127.0.0.1';
 const MAX_PAYLOAD_BYTES = 1024 * 1024;
 const START_TIMEOUT_MS = 30_000;
 /** A free port may be taken by somebody else before the server binds it. */
@@ -24,11 +24,13 @@ export interface NatsServerOptions {
   readonly name?: string;
   /** Port of the HTTP monitoring endpoint; none when absent, a free one when 0. */
   readonly monitor?: number;
-  /** `routes` are the cluster ports of all members. */
+  /** On the loopback interface when absent. In a namespace of its own it needs a port of its own choice. */
+  readonly home?: NetworkHome | undefined;
+  /** `routes` are `host:port` of members to dial. */
   readonly cluster?: {
     readonly name: string;
     readonly port: number;
-    readonly routes: readonly number[];
+    readonly routes: readonly string[];
     /** `false`: members and clients use no address but those they were given, so that each way can lead through a proxy. */
     readonly gossip?: boolean;
   };
@@ -86,9 +88,11 @@ async function launch(options: NatsServerOptions): Promise<NatsServer> {
     args: ['--config', configFile],
     dir: options.dir,
     logFile,
+    namespace: options.home?.namespace,
     stopSignal: 'SIGTERM',
   });
-  const url = `nats://${HOST}:${port}`;
+  const { reach } = addressesOf(options.home);
+  const url = `nats://${reach}:${port}`;
   const reason = await whyNotUp(child, {
     readyLine: 'Server is ready',
     probe: () => useServer(url, options.cluster === undefined),
@@ -100,7 +104,7 @@ async function launch(options: NatsServerOptions): Promise<NatsServer> {
   return {
     url,
     port,
-    monitorUrl: monitor === undefined ? undefined : `http://${HOST}:${monitor}`,
+    monitorUrl: monitor === undefined ? undefined : `http://${reach}:${monitor}`,
     pid,
     logFile,
     exited,
@@ -125,15 +129,16 @@ type ConfigInput = Omit<NatsServerOptions, 'monitor'> & {
 
 function configText(input: ConfigInput): string {
   const { dir, port, name, monitor, cluster, maxPayload, syncInterval, system } = input;
+  const { bind } = addressesOf(input.home);
   const lines = [
     `server_name: ${JSON.stringify(name ?? 'taskledger')}`,
-    `listen: "${HOST}:${port}"`,
+    `listen: "${bind}:${port}"`,
     `max_payload: ${maxPayload ?? MAX_PAYLOAD_BYTES}`,
     'jetstream {',
     `  store_dir: ${JSON.stringify(join(dir, 'store'))}`,
     ...(syncInterval === undefined ? [] : [`  sync_interval: ${JSON.stringify(syncInterval)}`]),
     '}',
-    ...(monitor === undefined ? [] : [`http: "${HOST}:${monitor}"`]),
+    ...(monitor === undefined ? [] : [`http: "${bind}:${monitor}"`]),
   ];
   if (system !== undefined)
     // A server that has users asks for one: those without credentials are this one.
@@ -145,14 +150,14 @@ function configText(input: ConfigInput): string {
       'no_auth_user: anybody',
     );
   if (cluster !== undefined) {
-    const routes = cluster.routes.map((route) => `"nats://${HOST}:${route}"`).join(', ');
+    const routes = cluster.routes.map((route) => `"nats://${route}"`).join(', ');
     lines.push(
       'cluster {',
       `  name: ${JSON.stringify(cluster.name)}`,
-      `  listen: "${HOST}:${cluster.port}"`,
+      `  listen: "${bind}:${cluster.port}"`,
       `  routes: [${routes}]`,
       // Where members would look for one another when told to: nothing listens on the discard port.
-      ...(cluster.gossip === false ? ['  no_advertise: true', `  advertise: "${HOST}:9"`] : []),
+      ...(cluster.gossip === false ? ['  no_advertise: true', '  advertise: "127.0.0.1:9"'] : []),
       '}',
     );
   }

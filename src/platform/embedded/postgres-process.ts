@@ -3,13 +3,19 @@ import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { TaskledgerError } from '../../domain/errors.ts';
 import { type ChildServer, type Exit, launchServer, reclaimFolder } from './child-server.ts';
+import { addressesOf, type NetworkHome } from './network-home.ts';
 import { freePort } from './ports.ts';
 import { findPostgresPrograms } from './postgres-binary.ts';
-import { POSTGRES_USER, type PostgresData, PROGRAM_ENV, prepareData } from './postgres-data.ts';
+import {
+  admitNeighbours,
+  POSTGRES_USER,
+  type PostgresData,
+  PROGRAM_ENV,
+  prepareData,
+} from './postgres-data.ts';
 import { type PostgresPlace, placePostgres } from './postgres-place.ts';
 import { whyNotUp } from './server-startup.ts';
 
-const HOST = '127.0.0.1';
 /** Crash recovery of a large data folder takes its time. */
 const START_TIMEOUT_MS = 60_000;
 /** Reasons that pass by themselves: a port lost in a race, or children of a killed server that have not noticed yet. */
@@ -23,6 +29,8 @@ export interface PostgresOptions {
   readonly dir: string;
   /** A free one when absent or 0. */
   readonly port?: number;
+  /** On the loopback interface when absent. In a namespace of its own it needs a port of its own choice. */
+  readonly home?: NetworkHome | undefined;
   /** Created when it does not exist. */
   readonly database?: string;
   /** Server settings, such as `{ fsync: 'off' }`. */
@@ -64,23 +72,25 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
 }
 
 async function start(options: PostgresOptions): Promise<PostgresServer> {
-  const { log, database = POSTGRES_USER } = options;
+  const { log, home, database = POSTGRES_USER } = options;
   const place = await placePostgres({ dir: options.dir, programs: await findPostgresPrograms(), log });
   await reclaimFolder({ name: 'postgres', dir: place.dir, stopSignal: 'SIGINT', log });
   const data = await prepareData(place);
+  if (home !== undefined) await admitNeighbours(data);
 
   const pinned = options.port || undefined;
   const settings = options.settings ?? {};
   let run = await launchUntilUp({
     place,
     data,
+    home,
     settings,
     choosePort: async () => pinned ?? (await freePort()),
   });
   const { port } = run;
-  const url = urlOf({ port, password: data.password, database });
+  const url = urlOf({ home, port, password: data.password, database });
   try {
-    await createDatabase(urlOf({ port, password: data.password, database: 'postgres' }), database);
+    await createDatabase(urlOf({ home, port, password: data.password, database: 'postgres' }), database);
   } catch (error) {
     await run.child.stop();
     throw error;
@@ -99,17 +109,23 @@ async function start(options: PostgresOptions): Promise<PostgresServer> {
     kill: (signal) => run.child.kill(signal),
     restart: async () => {
       await run.child.stop();
-      run = await launchUntilUp({ place, data, settings, choosePort: async () => port });
+      run = await launchUntilUp({ place, data, home, settings, choosePort: async () => port });
     },
   };
 }
 
-const urlOf = ({ port, password, database }: { port: number; password: string; database: string }): string =>
-  `postgres://${POSTGRES_USER}:${password}@${HOST}:${port}/${database}`;
+const urlOf = (to: {
+  readonly home: NetworkHome | undefined;
+  readonly port: number;
+  readonly password: string;
+  readonly database: string;
+}): string =>
+  `postgres://${POSTGRES_USER}:${to.password}@${addressesOf(to.home).reach}:${to.port}/${to.database}`;
 
 interface Launch {
   readonly place: PostgresPlace;
   readonly data: PostgresData;
+  readonly home: NetworkHome | undefined;
   readonly settings: Readonly<Record<string, string>>;
   /** Asked before every attempt. */
   readonly choosePort: () => Promise<number>;
@@ -122,7 +138,10 @@ async function launchUntilUp(launch: Launch): Promise<{ child: ChildServer; port
     const reason = await whyNotUp(child, {
       readyLine: 'ready to accept connections',
       probe: () =>
-        withClient(urlOf({ port, password: launch.data.password, database: 'postgres' }), async () => {}),
+        withClient(
+          urlOf({ home: launch.home, port, password: launch.data.password, database: 'postgres' }),
+          async () => {},
+        ),
       timeoutMs: START_TIMEOUT_MS,
     });
     if (reason === undefined) return { child, port };
@@ -137,8 +156,9 @@ async function launchUntilUp(launch: Launch): Promise<{ child: ChildServer; port
   }
 }
 
-function launchOnce({ place, data, settings }: Launch, port: number): Promise<ChildServer> {
-  const all = { listen_addresses: HOST, unix_socket_directories: '', max_connections: '200', ...settings };
+function launchOnce({ place, data, home, settings }: Launch, port: number): Promise<ChildServer> {
+  const { bind } = addressesOf(home);
+  const all = { listen_addresses: bind, unix_socket_directories: '', max_connections: '200', ...settings };
   return launchServer({
     name: 'postgres',
     bin: place.programs.postgres,
@@ -153,6 +173,7 @@ function launchOnce({ place, data, settings }: Launch, port: number): Promise<Ch
     logFile: join(place.dir, 'postgres.log'),
     env: PROGRAM_ENV,
     user: place.user,
+    namespace: home?.namespace,
     stopSignal: 'SIGINT',
     stopTimeoutMs: 20_000,
   });

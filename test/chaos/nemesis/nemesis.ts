@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Link } from '../stand/link.ts';
+import type { Link } from '../network/network.ts';
 import type { Victim } from '../stand/victim.ts';
 import type { Fault } from './plan.ts';
 
@@ -63,7 +63,7 @@ export async function runFaults(
 }
 
 export async function healAll({ victims, links }: NemesisParts): Promise<void> {
-  for (const link of links.values()) link.heal();
+  await Promise.all([...links.values()].map((link) => link.heal()));
   await Promise.all(
     [...victims.values()].map(async (victim) => {
       await victim.resume();
@@ -85,6 +85,10 @@ async function hurt({ kind, target, delayMs }: Fault, parts: NemesisParts): Prom
     case 'blackhole':
     case 'partition':
       return parts.links.get(target)?.blackhole();
+    case 'mute':
+      return parts.links.get(target)?.mute();
+    case 'deafen':
+      return parts.links.get(target)?.deafen();
     case 'slow':
       return parts.links.get(target)?.slow(delayMs ?? 0);
     case 'kill all brokers':
@@ -110,6 +114,8 @@ async function heal({ kind, target }: Fault, parts: NemesisParts): Promise<void>
     case 'cut':
     case 'blackhole':
     case 'partition':
+    case 'mute':
+    case 'deafen':
     case 'slow':
       return parts.links.get(target)?.heal();
     case 'kill all brokers':

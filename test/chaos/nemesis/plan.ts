@@ -6,6 +6,8 @@ export const FAULT_KINDS = [
   'restart',
   'cut',
   'blackhole',
+  'mute',
+  'deafen',
   'slow',
   'partition',
   'stepdown',
@@ -43,7 +45,9 @@ const WEIGHTS: Readonly<Record<FaultKind, number>> = {
   pause: 4,
   restart: 3,
   cut: 3,
-  blackhole: 3,
+  blackhole: 2,
+  mute: 1.5,
+  deafen: 1.5,
   slow: 3,
   partition: 2,
   stepdown: 4,
@@ -103,6 +107,8 @@ function targetOf(
     case 'cut':
     case 'blackhole':
       return one(links);
+    case 'mute':
+    case 'deafen':
     case 'slow':
       return one([...links, ...routes]);
     case 'partition':

@@ -2,6 +2,7 @@ import { type Recorded, STATUSES } from '../../../src/domain/events.ts';
 import { check, rulesChecked, violationsText } from '../checker/check.ts';
 import { type Evidence, RULES, type Rule, type Violation } from '../checker/evidence.ts';
 import type { DoneFault } from '../nemesis/nemesis.ts';
+import type { NetworkKind } from '../network/network.ts';
 import type { Death } from '../stand/victim.ts';
 import { type Orphan, orphansOf } from './orphans.ts';
 
@@ -9,6 +10,7 @@ import { type Orphan, orphansOf } from './orphans.ts';
 export interface Run {
   readonly seed: number;
   readonly seconds: number;
+  readonly network: NetworkKind;
   readonly evidence: Evidence;
   readonly faults: readonly DoneFault[];
   readonly deaths: readonly Death[];
@@ -20,6 +22,7 @@ export interface Run {
 export interface Report {
   readonly seed: number;
   readonly seconds: number;
+  readonly network: NetworkKind;
   readonly submitted: number;
   readonly acknowledged: number;
   readonly refused: number;
@@ -72,6 +75,7 @@ export function reportOf(run: Run): Report {
   return {
     seed: run.seed,
     seconds: run.seconds,
+    network: run.network,
     submitted: told.length,
     acknowledged,
     refused: told.length - acknowledged - unknown,
@@ -151,7 +155,7 @@ export function reportText(report: Report): string {
       ? ''
       : [`: ${worst.taskId}`, ...worst.story].join('\n    ');
   const rows: readonly (readonly [string, string])[] = [
-    ['seed, length', `${report.seed}, ${report.seconds} s`],
+    ['seed, length', `${report.seed}, ${report.seconds} s, over ${report.network}`],
     [
       'submissions',
       `${report.submitted}: acknowledged ${report.acknowledged}, refused ${report.refused}, never answered ${report.unknown}`,

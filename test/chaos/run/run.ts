@@ -15,6 +15,7 @@ import { startSubscriber } from '../load/subscriber.ts';
 import { LIMITS, TENANTS } from '../load/wishes.ts';
 import { healAll, runFaults } from '../nemesis/nemesis.ts';
 import { planFaults } from '../nemesis/plan.ts';
+import type { NetworkWish } from '../network/choose.ts';
 import { openStand, type Stand, type StandSize } from '../stand/stand.ts';
 import { endedBulks, verifyAll } from './answers.ts';
 import { collectCopies } from './collect.ts';
@@ -27,6 +28,7 @@ export interface RunOptions {
   readonly seconds: number;
   readonly tasksPerSecond: number;
   readonly size: StandSize;
+  readonly network: NetworkWish;
   /** Holds data, logs and the history; created when missing. */
   readonly dir: string;
   readonly log: (line: string) => void;
@@ -49,6 +51,7 @@ export async function runChaos(options: RunOptions): Promise<Report> {
   const stand = await openStand({
     dir,
     size: options.size,
+    network: options.network,
     log,
     onDeath: (death) => {
       record('death', death);
@@ -139,6 +142,7 @@ async function hurtAndObserve(
   return {
     faults,
     deaths: stand.deaths,
+    network: stand.network,
     load: { from, to },
     complaints: [...complaints, ...bulks.complaints, ...copies.complaints, ...more],
     evidence: {

@@ -1,15 +1,15 @@
 import { join } from 'node:path';
 import { connect } from '@nats-io/transport-node';
 import { type NatsServer, startNatsServer } from '../../../src/platform/embedded/nats-process.ts';
-import { freePort } from '../../../src/platform/embedded/ports.ts';
-import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts';
-import { type Link, linkOver } from './link.ts';
+import { addressesOf } from '../../../src/platform/embedded/network-home.ts';
+import type { Door, Home, Link, Network } from '../network/network.ts';
 import type { Victim } from './victim.ts';
 
-/** Three nats-servers, each reaching each other one through a proxy of that way alone. */
+/** Three nats-servers in one cluster. */
 export interface Brokers {
-  readonly ports: readonly number[];
-  /** For the harness itself: past all proxies. */
+  /** Where clients find them. */
+  readonly doors: readonly Door[];
+  /** For the harness itself: no fault is in its way. */
   readonly url: string;
   readonly nodes: readonly Victim[];
   /** `n1~peers`: all ways from and to the node. */
@@ -20,28 +20,35 @@ export interface Brokers {
 }
 
 const SIZE = 3;
+const CLIENT_PORT = 4_222;
+const CLUSTER_PORT = 6_222;
 const SYSTEM = { user: 'system', password: 'chaos' };
 const ANSWER_WITHIN_MS = 5_000;
 
-export async function startBrokers(bin: string, dir: string, log: (line: string) => void): Promise<Brokers> {
-  const ports = await distinctPorts(2 * SIZE);
-  const clientPorts = ports.slice(0, SIZE);
-  const clusterPorts = ports.slice(SIZE);
-  const ways = new Map<string, TcpProxy>();
-  for (const from of clusterPorts.keys())
-    for (const [to, port] of clusterPorts.entries())
-      if (from !== to) ways.set(`${from}>${to}`, await startTcpProxy({ port }));
+export async function startBrokers(options: {
+  readonly bin: string;
+  readonly dir: string;
+  readonly network: Network;
+  readonly log: (line: string) => void;
+}): Promise<Brokers> {
+  const { bin, dir, network, log } = options;
+  const homes: Home[] = [];
+  for (let n = 1; n <= SIZE; n++) homes.push(await network.home(`n${n}`));
+  const doors = await doorsAt(homes, CLIENT_PORT);
+  const clusterDoors = await doorsAt(homes, CLUSTER_PORT);
+  const peers = await network.mesh(clusterDoors);
 
-  const nodes = clientPorts.map((port, index) =>
+  const nodes = homes.map(({ part, network: home }, index) =>
     nodeOf({
       bin,
-      dir: join(dir, `n${index + 1}`),
-      name: `n${index + 1}`,
-      port,
+      dir: join(dir, part),
+      name: part,
+      home,
+      port: doors[index]?.port ?? 0,
       cluster: {
         name: 'taskledger',
-        port: clusterPorts[index] ?? 0,
-        routes: [...ways].filter(([way]) => way.startsWith(`${index}>`)).map(([, { port: via }]) => via),
+        port: clusterDoors[index]?.port ?? 0,
+        routes: peers[index]?.dials ?? [],
         gossip: false,
       },
       system: SYSTEM,
@@ -49,18 +56,12 @@ export async function startBrokers(bin: string, dir: string, log: (line: string)
     }),
   );
   await Promise.all(nodes.map((node) => node.start()));
-  const routes = nodes.map(({ name }, index) =>
-    linkOver(
-      `${name}~peers`,
-      [...ways].filter(([way]) => way.includes(String(index))).map(([, way]) => way),
-    ),
-  );
-  const url = clientPorts.map((port) => `nats://127.0.0.1:${port}`).join(',');
+  const url = doors.map(({ home, port }) => `nats://${addressesOf(home.network).reach}:${port}`).join(',');
   return {
-    ports: clientPorts,
+    doors,
     url,
     nodes,
-    routes,
+    routes: peers.map(({ link }) => link),
     async stepDownMeta() {
       const nc = await connect({ servers: url.split(','), user: SYSTEM.user, pass: SYSTEM.password });
       try {
@@ -70,10 +71,7 @@ export async function startBrokers(bin: string, dir: string, log: (line: string)
         await nc.close();
       }
     },
-    async stop() {
-      await Promise.all(nodes.map((node) => node.stop()));
-      await Promise.all([...ways.values()].map((way) => way.close()));
-    },
+    stop: async () => void (await Promise.all(nodes.map((node) => node.stop()))),
   };
 }
 
@@ -97,8 +95,8 @@ function nodeOf(options: Parameters<typeof startNatsServer>[0] & { readonly name
   };
 }
 
-async function distinctPorts(count: number): Promise<number[]> {
-  const ports = new Set<number>();
-  while (ports.size < count) ports.add(await freePort());
-  return [...ports];
+async function doorsAt(homes: readonly Home[], usual: number): Promise<Door[]> {
+  const doors: Door[] = [];
+  for (const home of homes) doors.push({ home, port: await home.port(usual) });
+  return doors;
 }

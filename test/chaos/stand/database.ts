@@ -1,18 +1,33 @@
 import { readFile } from 'node:fs/promises';
 import { startPostgres } from '../../../src/platform/embedded/postgres-process.ts';
+import type { Door, Network } from '../network/network.ts';
 import type { Victim } from './victim.ts';
 
 /** Postgres with `fsync` on, as in production. */
 export interface Database extends Victim {
-  readonly port: number;
-  /** Past all proxies. */
+  readonly door: Door;
+  /** For the harness itself: no fault is in its way. */
   readonly url: string;
-  /** The same through another port. */
-  urlVia(port: number): string;
+  /** The same at another `host:port`. */
+  urlAt(address: string): string;
 }
 
-export async function startDatabase(dir: string, log: (line: string) => void): Promise<Database> {
-  const server = await startPostgres({ dir, database: 'taskledger', log });
+const USUAL_PORT = 5_432;
+
+export async function startDatabase(options: {
+  readonly dir: string;
+  readonly network: Network;
+  readonly log: (line: string) => void;
+}): Promise<Database> {
+  const { dir, network, log } = options;
+  const home = await network.home('postgres');
+  const server = await startPostgres({
+    dir,
+    home: home.network,
+    port: await home.port(USUAL_PORT),
+    database: 'taskledger',
+    log,
+  });
   let down = false;
   const signalAll = async (signal: NodeJS.Signals): Promise<void> => {
     if (down) return;
@@ -27,11 +42,11 @@ export async function startDatabase(dir: string, log: (line: string) => void): P
   const { url, port } = server;
   return {
     name: 'postgres',
-    port,
+    door: { home, port },
     url,
-    urlVia(via) {
+    urlAt(address) {
       const other = new URL(url);
-      other.port = String(via);
+      other.host = address;
       return other.href;
     },
     async start() {

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type ChildServer, launchServer } from '../../../src/platform/embedded/child-server.ts';
+import type { Home } from '../network/network.ts';
 import type { Death, Victim } from './victim.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
@@ -12,7 +13,7 @@ const STOP_WITHIN_MS = 30_000;
 const WORDS = 600;
 
 export interface PartOptions {
-  readonly name: string;
+  readonly home: Home;
   /** Source file, and its arguments. */
   readonly args: readonly string[];
   readonly dir: string;
@@ -25,7 +26,8 @@ export interface Part extends Victim {
 }
 
 /** A process of the product under a supervisor: one that ends by itself is started again. */
-export function partOf({ name, args, dir, env, onDeath }: PartOptions): Part {
+export function partOf({ home, args, dir, env, onDeath }: PartOptions): Part {
+  const name = home.part;
   const logFile = join(dir, name, 'log');
   let wanted = false;
   let child: ChildServer | undefined;
@@ -39,6 +41,7 @@ export function partOf({ name, args, dir, env, onDeath }: PartOptions): Part {
       dir: join(dir, name),
       logFile,
       cwd: ROOT,
+      namespace: home.network?.namespace,
       env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '', ...env },
       stopSignal: 'SIGTERM',
       stopTimeoutMs: STOP_WITHIN_MS,

@@ -7,7 +7,6 @@ import { ensureStreams } from '../../../src/log/streams.ts';
 import { type Names, names as namesOf } from '../../../src/log/subjects.ts';
 import { silentLogger as logger } from '../../../src/observe/log.ts';
 import { type Config, loadConfig } from '../../../src/platform/config.ts';
-import { freePort } from '../../../src/platform/embedded/ports.ts';
 import { migrate } from '../../../src/platform/migrate.ts';
 import { connectNats } from '../../../src/platform/nats.ts';
 import { openRegistry } from '../../../src/registry/registry.ts';
@@ -15,9 +14,10 @@ import { findTestNatsServer } from '../../support/local-backend.ts';
 import { TENANT_SETTINGS, TENANTS, TYPES } from '../load/wishes.ts';
 import type { NemesisParts } from '../nemesis/nemesis.ts';
 import type { Targets } from '../nemesis/plan.ts';
+import { type NetworkWish, openNetwork } from '../network/choose.ts';
+import { CLIENTS, type Door, type Home, type Link, type NetworkKind } from '../network/network.ts';
 import { startBrokers } from './brokers.ts';
 import { type Database, startDatabase } from './database.ts';
-import { type Link, openLink } from './link.ts';
 import { type PartOptions, partOf } from './part.ts';
 import type { Death, Victim } from './victim.ts';
 
@@ -29,13 +29,14 @@ export interface StandSize {
   readonly workers: number;
 }
 
-/** The whole product on servers of its own, every way between two parts through a proxy. */
+/** The whole product on servers of its own, every way between two parts open to faults. */
 export interface Stand extends NemesisParts {
+  readonly network: NetworkKind;
   readonly targets: Targets;
   readonly names: Names;
   readonly config: Config;
   readonly database: Database;
-  /** Past all proxies. */
+  /** Of the harness itself: no fault is in its way. */
   readonly nc: NatsConnection;
   /** As clients reach NATS. */
   readonly clientNatsUrl: string;
@@ -60,6 +61,7 @@ const SETTINGS = {
   TASKLEDGER_SNAPSHOT_MS: '3000',
   TASKLEDGER_SNAPSHOT_EVENTS: '200',
 };
+const API_PORT = 8_080;
 const READY_WITHIN_MS = 60_000;
 /** The group that decides where streams and consumers live. It obeys the system account alone. */
 const META = 'meta';
@@ -67,6 +69,7 @@ const META = 'meta';
 export async function openStand(options: {
   readonly dir: string;
   readonly size: StandSize;
+  readonly network: NetworkWish;
   readonly log: (line: string) => void;
   readonly onDeath: (death: Death) => void;
 }): Promise<Stand> {
@@ -82,9 +85,11 @@ export async function openStand(options: {
   };
   try {
     const { bin } = await findTestNatsServer(log);
-    const brokers = await startBrokers(bin, join(options.dir, 'nats'), log);
+    const network = await openNetwork(options.network, log);
+    closing.push(() => network.close());
+    const brokers = await startBrokers({ bin, dir: join(options.dir, 'nats'), network, log });
     closing.push(() => brokers.stop());
-    const database = await startDatabase(join(options.dir, 'postgres'), log);
+    const database = await startDatabase({ dir: join(options.dir, 'postgres'), network, log });
     closing.push(() => database.stop());
     const config = loadConfig({ ...SETTINGS, NATS_URL: brokers.url, DATABASE_URL: database.url });
     const names = namesOf(config.prefix);
@@ -93,50 +98,60 @@ export async function openStand(options: {
     const { keys, operatorKey } = await prepare(nc, names, config);
 
     const links = new Map<string, Link>(brokers.routes.map((route) => [route.name, route]));
-    const link = async (name: string, ports: readonly number[]): Promise<Link> => {
-      const opened = await openLink(name, ports);
-      links.set(name, opened);
-      closing.push(() => opened.close());
-      return opened;
+    const way = async (from: string, service: string, to: readonly Door[]): Promise<readonly string[]> => {
+      const link = await network.open({ name: `${from}~${service}`, from, to });
+      links.set(link.name, link);
+      return link.dials;
     };
-    const natsVia = async (name: string): Promise<string> =>
-      (await link(`${name}~nats`, brokers.ports)).ports.map((port) => `nats://127.0.0.1:${port}`).join(',');
+    const natsOf = async (from: string): Promise<string> =>
+      (await way(from, 'nats', brokers.doors)).map((address) => `nats://${address}`).join(',');
+
+    const postgresOf = async (from: string): Promise<PartOptions['env']> => {
+      const [address = ''] = await way(from, 'postgres', [database.door]);
+      return { DATABASE_URL: database.urlAt(address) };
+    };
 
     const parts = new Map<string, Victim>();
     const apis: string[] = [];
-    const add = async (role: string, n: number, args: readonly string[], own: PartOptions['env'] = {}) => {
-      const name = `${role}-${n}`;
-      const env: Record<string, string> = { ...SETTINGS, ...own, NATS_URL: await natsVia(name) };
-      if (role === 'api' || role === 'projector') {
-        const [via = 0] = (await link(`${name}~postgres`, [database.port])).ports;
-        env['DATABASE_URL'] = database.urlVia(via);
-      }
+    const add = async (home: Home, args: readonly string[], own: PartOptions['env'] = {}) => {
+      const name = home.part;
+      const env = { ...SETTINGS, ...own, NATS_URL: await natsOf(name) };
       const onDeath = (death: Death): void => {
         deaths.push(death);
         options.onDeath(death);
       };
-      const part = partOf({ name, args, dir, env, onDeath });
+      const part = partOf({ home, args, dir, env, onDeath });
       parts.set(name, part);
       closing.push(() => part.stop());
       await part.start();
     };
-    for (let n = 1; n <= size.projectors; n++) await add('projector', n, [MAIN, 'projector']);
-    for (let n = 1; n <= size.dispatchers; n++) await add('dispatcher', n, [MAIN, 'dispatcher']);
+    for (let n = 1; n <= size.projectors; n++) {
+      const home = await network.home(`projector-${n}`);
+      await add(home, [MAIN, 'projector'], await postgresOf(home.part));
+    }
+    for (let n = 1; n <= size.dispatchers; n++)
+      await add(await network.home(`dispatcher-${n}`), [MAIN, 'dispatcher']);
     for (let n = 1; n <= size.apis; n++) {
-      const port = await freePort();
-      await add('api', n, [MAIN, 'api'], { TASKLEDGER_HTTP_PORT: String(port) });
-      apis.push(`http://127.0.0.1:${(await link(`clients~api-${n}`, [port])).ports[0]}`);
+      const home = await network.home(`api-${n}`);
+      const port = await home.port(API_PORT);
+      await add(home, [MAIN, 'api'], {
+        ...(await postgresOf(home.part)),
+        TASKLEDGER_HTTP_HOST: home.bind,
+        TASKLEDGER_HTTP_PORT: String(port),
+      });
+      const [address] = await way(CLIENTS, home.part, [{ home, port }]);
+      apis.push(`http://${address}`);
     }
     const releaseFiles = new Map<string, string>();
     for (let n = 1; n <= size.workers; n++) {
       const file = join(dir, `worker-${n}.release`);
       await writeFile(file, '1');
       releaseFiles.set(`worker-${n}`, file);
-      await add('worker', n, [WORKER, `worker-${n}`, '8', file], {
+      await add(await network.home(`worker-${n}`), [WORKER, `worker-${n}`, '8', file], {
         TASKLEDGER_SPOOL_DIR: join(dir, 'spool'),
       });
     }
-    const clientNatsUrl = await natsVia('clients');
+    const clientNatsUrl = await natsOf(CLIENTS);
     const { tasks, timers, history, submissions } = names.streams;
     const leaders = [META, tasks, timers, history, submissions, `KV_${names.buckets.leaders}`];
     const workConsumers = Object.keys(TYPES).map((type) => names.workConsumer(type));
@@ -145,6 +160,7 @@ export async function openStand(options: {
 
     const routes = brokers.routes.map(({ name }) => name);
     return {
+      network: network.kind,
       targets: {
         parts: [...parts.keys(), database.name],
         brokers: brokers.nodes.map(({ name }) => name),
