@@ -37,6 +37,7 @@ import { createOperationRunner } from './operations/runner.ts';
 import { monotonicClock, systemClock } from './platform/clock.ts';
 import { type Config, loadConfig } from './platform/config.ts';
 import { connectNats } from './platform/nats.ts';
+import { type NatsWatch, watchNats } from './platform/nats-watch.ts';
 import { type Patience, patiently, sparingly } from './platform/patience.ts';
 import { createPool } from './platform/postgres.ts';
 import { fail, runProcess } from './platform/process.ts';
@@ -61,6 +62,7 @@ export type Role = (typeof ROLES)[number];
 interface Parts {
   readonly config: Config;
   readonly nc: NatsConnection;
+  readonly natsWatch: NatsWatch;
   readonly names: Names;
   readonly log: OpenedLog;
   /** The clock of this host decides nothing. */
@@ -92,7 +94,7 @@ export async function runRoles(
   await listener.start();
   let nc: NatsConnection | undefined;
   try {
-    const say = sparingly((error) =>
+    const say = sparingly((error: TaskledgerError) =>
       logger.warn({ code: error.code, reason: error.message }, 'waiting for NATS'),
     );
     const patience: Patience = {
@@ -105,6 +107,7 @@ export async function runRoles(
     };
     const connected = await patiently(() => connectNats(config, `taskledger ${roles.join('+')}`), patience);
     nc = connected;
+    const natsWatch = watchNats(nc, logger);
     standing.waitsFor = 'starting';
     const names = namesOf(config.prefix);
     // The servers' time is not known yet; an hour more or less is nothing to a limit of days.
@@ -116,7 +119,7 @@ export async function runRoles(
     }, patience);
     const flow = createFlowCheck({ nc, backlog: names.backlog, workers: names.buckets.workers });
     const told = { readings: [], checks: {} };
-    const parts: Parts = { config, nc, names, log, clock, logger, flow, told };
+    const parts: Parts = { config, nc, natsWatch, names, log, clock, logger, flow, told };
     const make: Record<Role, (parts: Parts) => Promise<Service> | Service> = {
       projector: projectorRole,
       dispatcher: dispatcherRole,
@@ -182,7 +185,8 @@ function healthListenerOf(
   });
 }
 
-async function apiRole({ config, nc, names, log, clock, logger, flow, told }: Parts): Promise<Service> {
+async function apiRole(parts: Parts): Promise<Service> {
+  const { config, nc, natsWatch, names, log, clock, logger, flow, told } = parts;
   const metrics = createMetrics(() => told.readings.flatMap((readings) => readings()));
   const registry = openRegistry({ nc, names, logger });
   const schedules = openSchedules({ nc, names, logger });
@@ -247,7 +251,7 @@ async function apiRole({ config, nc, names, log, clock, logger, flow, told }: Pa
     explain: askDispatcher(nc, names.explain(config.dispatchGroup)),
     readLog: (options) => createLogReader({ nc, names, logger }, options),
     log,
-    health: createHealth({ nc, names, query, flow, streams }),
+    health: createHealth({ nc, natsWatch, names, query, flow, streams }),
     streams,
     backlog,
     rates,
@@ -339,8 +343,10 @@ function projectorRole({ config, nc, names, logger, clock, told }: Parts): Servi
   });
   const writers = whenMigrated(serviceGroup('projector', [projector, rebuilder, needs]), { config, logger });
   told.checks['projector'] = () => {
-    const { outage = writers.waitsFor(), lag } = projector.stats();
-    return { ok: outage === undefined, detail: outage ?? `${lag} events behind` };
+    const { outage, lag } = projector.stats();
+    const trouble = outage === undefined ? writers.waitsFor() : `Postgres cannot be written: ${outage}`;
+    const behind = `${lag} events behind`;
+    return { ok: trouble === undefined, detail: trouble === undefined ? behind : `${trouble}; ${behind}` };
   };
   return serviceGroup('projector', [poolOf(pool), poolOf(longPool), writers]);
 }

@@ -96,11 +96,14 @@ export class Connection {
     return client;
   }
 
+  /** The outage lasts, whatever the reason is by now. */
   #failed(error: unknown): void {
-    if (this.#outage !== undefined) return;
-    this.#outage = { since: performance.now(), reason: postgresReason(error) };
+    const reason = postgresReason(error);
+    const { since } = this.#outage ?? {};
+    this.#outage = { since: since ?? performance.now(), reason };
+    if (since !== undefined) return;
     this.#logger.error(
-      { reason: this.#outage.reason, lag: this.#lag(), error },
+      { reason, lag: this.#lag() },
       'Postgres cannot be written; projections wait and try again',
     );
   }

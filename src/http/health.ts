@@ -2,6 +2,7 @@ import { jetstreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/transport-node';
 import type { Names } from '../log/subjects.ts';
 import type { FlowCheck } from '../observe/flow-check.ts';
+import type { NatsWatch } from '../platform/nats-watch.ts';
 import type { Query } from '../query/query.ts';
 import type { StreamsDesk } from '../retention/desk.ts';
 
@@ -35,6 +36,7 @@ export interface Health {
 
 interface HealthOptions {
   readonly nc: NatsConnection;
+  readonly natsWatch?: NatsWatch;
   readonly names: Names;
   readonly query?: Pick<Query, 'position'>;
   readonly flow?: Pick<FlowCheck, 'troubles'>;
@@ -48,7 +50,7 @@ const PROBE_MS = 2_000;
  * Health of the API process. Postgres being down does not make it unready: submission and work go on, and taking the
  * process out of service would stop them.
  */
-export function createHealth({ nc, names, query, flow, streams }: HealthOptions): Health {
+export function createHealth({ nc, natsWatch, names, query, flow, streams }: HealthOptions): Health {
   return {
     async check() {
       const [nats, log, position, troubles] = await Promise.all([
@@ -65,7 +67,9 @@ export function createHealth({ nc, names, query, flow, streams }: HealthOptions)
       return {
         ready: nats.ok && log.ok,
         checks: {
-          nats: nats.ok ? { ok: true, detail: `round trip ${nats.value} ms` } : nats,
+          nats: nats.ok
+            ? { ok: true, detail: `round trip ${nats.value} ms` }
+            : { ok: false, detail: natsWatch?.trouble() ?? nats.detail },
           log: log.ok ? { ok: true, detail: `last sequence ${log.value.state.last_seq}` } : log,
           ...(position !== undefined && {
             readModels: position.ok ? { ok: true, detail: `at sequence ${position.value}` } : position,

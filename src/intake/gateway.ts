@@ -12,6 +12,7 @@ import { type NatsConnection, nanos } from '@nats-io/transport-node';
 import { TaskledgerError } from '../domain/errors.ts';
 import type { Names } from '../log/subjects.ts';
 import type { Logger } from '../observe/log.ts';
+import { sparingly } from '../platform/patience.ts';
 import type { Service } from '../platform/service.ts';
 import type { Backlog } from './backlog.ts';
 import type { Intake } from './intake.ts';
@@ -68,9 +69,13 @@ class SubmissionGateway implements Gateway {
   #messages: ConsumerMessages | undefined;
   #running: Promise<void> | undefined;
   #opened: (() => void) | undefined;
+  readonly #sayTrouble: (error: unknown) => void;
 
   constructor(options: GatewayOptions) {
     this.#options = options;
+    this.#sayTrouble = sparingly((error) =>
+      options.logger.warn({ reason: (error as Error).message }, 'the gateway could not pull; trying again'),
+    );
     options.backlog.onOpen(() => this.#opened?.());
   }
 
@@ -100,10 +105,7 @@ class SubmissionGateway implements Gateway {
         await this.#runOnce();
       } catch (error) {
         if (signal.aborted) break;
-        this.#options.logger.warn(
-          { reason: (error as Error).message },
-          'the gateway could not pull; trying again',
-        );
+        this.#sayTrouble(error);
         await delay(RETRY_MS, undefined, { signal }).catch(() => undefined);
         // Somebody may have deleted the consumer; when it is there, this changes nothing.
         await this.#ensureConsumer().catch(() => undefined);

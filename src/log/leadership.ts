@@ -2,6 +2,7 @@ import { JetStreamApiError, jetstream } from '@nats-io/jetstream';
 import { type KV, type KvEntry, Kvm } from '@nats-io/kv';
 import type { NatsConnection } from '@nats-io/transport-node';
 import type { Logger } from '../observe/log.ts';
+import { sparingly } from '../platform/patience.ts';
 import type { Service } from '../platform/service.ts';
 
 export interface LeadershipParts {
@@ -47,10 +48,15 @@ export class Leadership implements Service {
   /** The key was seen to become free. */
   #released = false;
   #givesBack = true;
+  readonly #sayTrouble: (error: unknown) => void;
 
   constructor(parts: LeadershipParts) {
+    const { key, logger } = parts;
     this.#parts = parts;
-    this.name = `leadership of ${parts.key}`;
+    this.name = `leadership of ${key}`;
+    this.#sayTrouble = sparingly((error) =>
+      logger.warn({ key, error: String(error) }, 'the lead cannot be looked after; trying again'),
+    );
   }
 
   /** Whether it leads at this moment; false as soon as the lease has run out, heard of or not. */
@@ -104,10 +110,7 @@ export class Leadership implements Service {
       if (this.#leads) await this.#renew();
       else await this.#tryToLead();
     } catch (error) {
-      this.#parts.logger.warn(
-        { key: this.#parts.key, error: String(error) },
-        'the lead cannot be looked after',
-      );
+      this.#sayTrouble(error);
     }
     if (this.#leads && !this.holds()) this.#follow('not renewed in time');
   }

@@ -2,6 +2,7 @@ import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { TaskledgerError } from '../domain/errors.ts';
 import type { Logger } from '../observe/log.ts';
+import { sparingly } from '../platform/patience.ts';
 import type { LogBatch, LogReader, ReaderOptions } from './event-log.ts';
 import { batchOf } from './log-batch.ts';
 import { type Delivered, OrderedPull } from './ordered-pull.ts';
@@ -58,6 +59,7 @@ class Reader implements LogReader {
   #finished: Promise<void> | undefined;
   #retryTimer: NodeJS.Timeout | undefined;
   #pauseMs = FIRST_PAUSE_MS;
+  readonly #sayBroken: (reason: string) => void;
 
   constructor(parts: ReaderParts, options: LogReaderOptions) {
     this.#parts = parts;
@@ -67,6 +69,9 @@ class Reader implements LogReader {
     this.name = `reader of ${this.#stream}`;
     this.#position = Math.max(0, options.fromSeq - 1);
     this.#received = history ? (options.historyFrom ?? 1) - 1 : this.#position;
+    this.#sayBroken = sparingly((reason) =>
+      parts.logger.warn({ reader: this.name, after: this.#received, reason }, 'reading again'),
+    );
   }
 
   async start(): Promise<void> {
@@ -129,7 +134,7 @@ class Reader implements LogReader {
       this.#parts.logger.error({ reader: this.name, reason }, 'the connection is closed; reading has ended');
       return;
     }
-    this.#parts.logger.warn({ reader: this.name, after: this.#received, reason }, 'reading again');
+    this.#sayBroken(reason);
     this.#retryTimer = setTimeout(() => void this.#open(), this.#pauseMs);
     this.#pauseMs = Math.min(MAX_PAUSE_MS, this.#pauseMs * 2);
   }

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { ConnectionOptions, NatsConnection } from '@nats-io/transport-node';
+import type { Authenticator, ConnectionOptions, NatsConnection } from '@nats-io/transport-node';
 import {
   AuthorizationError,
   connect,
@@ -37,29 +37,60 @@ export function dialPace(
 }
 
 /**
- * Connection options with the defaults that a long-lived service needs: reconnect for ever, and notice a dead peer in
- * seconds (the client's own defaults give up after 10 tries and notice after minutes).
+ * Logs in with what the file holds at that moment, so that credentials are replaced without a restart. What cannot be
+ * read or is no credentials, as a file that is just being written, is passed over for what was good before: the client
+ * closes a connection for good when its authenticator throws. Throws `config_invalid` when the file is not good at first.
+ */
+function credentialsIn(path: string): Authenticator {
+  const read = (): Authenticator => credsAuthenticator(readFileSync(path));
+  let good: Authenticator;
+  try {
+    good = read();
+    good();
+  } catch (cause) {
+    throw new TaskledgerError(
+      'config_invalid',
+      { key: 'NATS_CREDS', reason: (cause as Error).message },
+      { cause },
+    );
+  }
+  return (nonce) => {
+    try {
+      const fresh = read();
+      const login = fresh(nonce);
+      good = fresh;
+      return login;
+    } catch {
+      return good(nonce);
+    }
+  };
+}
+
+/**
+ * Connection options with the defaults that a long-lived service needs: reconnect for ever, also to a server that refuses
+ * the login for a while, and notice a dead peer in seconds (the client's own defaults give up after 10 tries or two
+ * refusals, and notice after minutes).
  */
 export function natsOptions(settings: NatsSettings, name: string): ConnectionOptions {
   return {
     servers: settings.natsUrl.split(',').map((server) => server.trim()),
     name,
     maxReconnectAttempts: -1,
+    ignoreAuthErrorAbort: true,
     reconnectDelayHandler: dialPace(DIAL_PAUSE_MS, DIAL_JITTER_MS),
     pingInterval: 5_000,
     maxPingOut: 2,
-    ...(settings.natsCreds === undefined
-      ? {}
-      : { authenticator: credsAuthenticator(readFileSync(settings.natsCreds)) }),
+    ...(settings.natsCreds === undefined ? {} : { authenticator: credentialsIn(settings.natsCreds) }),
     ...(settings.natsUser === undefined ? {} : { user: settings.natsUser }),
     ...(settings.natsPassword === undefined ? {} : { pass: settings.natsPassword }),
   };
 }
 
-/** Connects or throws `nats_unreachable`, or `nats_refused` when the login is not good. */
+/** Connects or throws `nats_unreachable`, or `nats_refused` when the login is not good, or `config_invalid`. */
 export async function connectNats(settings: NatsSettings, name: string): Promise<NatsConnection> {
+  const options = natsOptions(settings, name);
   try {
-    return await connect(natsOptions(settings, name));
+    return await connect(options);
   } catch (cause) {
     const refused = cause instanceof AuthorizationError || cause instanceof UserAuthenticationExpiredError;
     throw new TaskledgerError(

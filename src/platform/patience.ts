@@ -34,12 +34,12 @@ export async function patiently<T>(
 const SAY_EVERY_MS = 10_000;
 
 /** Calls `say` at once, and then at most every 10 s, however often it is asked. */
-export function sparingly(say: (error: TaskledgerError) => void): (error: TaskledgerError) => void {
+export function sparingly<T>(say: (what: T) => void): (what: T) => void {
   let saidAt = Number.NEGATIVE_INFINITY;
-  return (error) => {
+  return (what) => {
     const now = performance.now();
     if (now - saidAt < SAY_EVERY_MS) return;
     saidAt = now;
-    say(error);
+    say(what);
   };
 }

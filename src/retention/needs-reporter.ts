@@ -3,6 +3,7 @@ import type { NatsConnection } from '@nats-io/transport-node';
 import type { Names } from '../log/subjects.ts';
 import type { Logger } from '../observe/log.ts';
 import type { Clock } from '../platform/clock.ts';
+import { sparingly } from '../platform/patience.ts';
 import { type Service, serviceGroup } from '../platform/service.ts';
 import { passes } from './passes.ts';
 import { openRetentionRecords, type Unfinished } from './records.ts';
@@ -23,6 +24,12 @@ export interface NeedsReporterParts {
 export function createNeedsReporter(parts: NeedsReporterParts): Service & { runOnce(): Promise<boolean> } {
   const { nc, names, config, clock, logger } = parts;
   const { mirror } = openRetentionRecords(parts);
+  const say = sparingly((error: unknown) =>
+    logger.warn(
+      { error: String(error) },
+      'what the read models need of the streams cannot be written down: the last note of it counts; trying again',
+    ),
+  );
 
   /** False when there was nothing to say. */
   async function runOnce(): Promise<boolean> {
@@ -44,7 +51,7 @@ export function createNeedsReporter(parts: NeedsReporterParts): Service & { runO
         try {
           await runOnce();
         } catch (error) {
-          logger.warn({ error: String(error) }, 'what is needed of the streams cannot be written down');
+          say(error);
         }
       }),
     ]),

@@ -14,6 +14,7 @@ const PROBE_MS = 2_000;
 export function createWorkerHealth({
   config,
   nc,
+  natsTrouble,
   stats,
   problem,
   logger,
@@ -21,6 +22,8 @@ export function createWorkerHealth({
   config: Pick<Config, 'healthPort' | 'httpHost'>;
   /** Undefined while there is none yet. */
   nc: () => NatsConnection | undefined;
+  /** Why NATS does not answer, when that is known. */
+  natsTrouble: () => string | undefined;
   stats: () => WorkerStats;
   /** Why it takes no work. */
   problem: () => string | undefined;
@@ -32,7 +35,8 @@ export function createWorkerHealth({
     host: config.httpHost,
     port: config.healthPort,
     async check() {
-      const nats = await answers(nc());
+      const ok = await answers(nc());
+      const nats = ok ? { ok } : { ok, detail: natsTrouble() ?? `no answer within ${PROBE_MS} ms` };
       const reason = problem();
       const spool = { ok: reason === undefined, ...(reason === undefined ? {} : { detail: reason }) };
       return { ready: nats.ok && spool.ok, checks: { nats, spool }, running: stats().running };
@@ -42,14 +46,14 @@ export function createWorkerHealth({
   });
 }
 
-async function answers(nc: NatsConnection | undefined): Promise<{ ok: boolean }> {
+async function answers(nc: NatsConnection | undefined): Promise<boolean> {
   let ok = false;
-  if (nc === undefined) return { ok };
+  if (nc === undefined) return ok;
   await within(
     PROBE_MS,
     nc.rtt().then(() => {
       ok = true;
     }),
   );
-  return { ok };
+  return ok;
 }

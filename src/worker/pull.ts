@@ -7,6 +7,7 @@ import {
 } from '@nats-io/transport-node';
 import { inboxPrefixOf } from '../log/inbox.ts';
 import type { Logger } from '../observe/log.ts';
+import { sparingly } from '../platform/patience.ts';
 import { type Delivery, parseAckSubject } from './delivery.ts';
 import { monotonicMs } from './monotonic.ts';
 
@@ -61,9 +62,17 @@ export class Pull {
   #subscription: Subscription | undefined;
   #recreating = false;
   #stopped = false;
+  readonly #saySilence: (silentMs: number) => void;
 
   constructor(options: PullOptions) {
+    const { type, logger } = options;
     this.#options = options;
+    this.#saySilence = sparingly((silentMs) =>
+      logger.info(
+        { type, silentMs: Math.round(silentMs) },
+        'no heartbeat for a request for work; asking again',
+      ),
+    );
     this.#inbox = createInbox(inboxPrefixOf(options.nc));
     this.#subject = `$JS.API.CONSUMER.MSG.NEXT.${options.stream}.${options.consumer}`;
   }
@@ -84,7 +93,8 @@ export class Pull {
 
   /** Whether asking now makes sense: started, connected, and not just refused. */
   get ready(): boolean {
-    return this.#subscription !== undefined && !this.#stopped && monotonicMs() >= this.#pausedUntil;
+    if (this.#subscription === undefined || this.#stopped || this.#options.nc.isClosed()) return false;
+    return monotonicMs() >= this.#pausedUntil;
   }
 
   start(): void {
@@ -193,10 +203,7 @@ export class Pull {
     this.#watchedAt = now;
     if (late) this.#heardAt = Math.max(this.#heardAt, now - IDLE_HEARTBEAT_MS);
     if (this.#requests.length === 0 || now - this.#heardAt <= SILENCE_MS) return;
-    this.#options.logger.info(
-      { type: this.#options.type },
-      'no heartbeat for a request for work; asking again',
-    );
+    this.#saySilence(now - this.#heardAt);
     this.forget();
     this.#options.onSettled();
   }

@@ -5,6 +5,7 @@ import { clockOfServers } from '../log/server-clock.ts';
 import { names as namesOf } from '../log/subjects.ts';
 import type { Clock } from '../platform/clock.ts';
 import { connectNats } from '../platform/nats.ts';
+import { type NatsWatch, watchNats } from '../platform/nats-watch.ts';
 import { type Patience, patiently, sparingly } from '../platform/patience.ts';
 import type { Service } from '../platform/service.ts';
 import { within } from '../platform/within.ts';
@@ -127,10 +128,12 @@ class TaskWorker implements Worker {
     const names = namesOf(config.prefix);
     const undo: (() => unknown)[] = [];
     let connected = connection;
+    let natsWatch: NatsWatch | undefined;
     let spooling: Spooling | undefined;
     const health = createWorkerHealth({
       config,
       nc: () => connected,
+      natsTrouble: () => (connected === undefined ? 'not connected yet' : natsWatch?.trouble()),
       stats: () => this.stats(),
       problem: () => spooling?.problem,
       logger,
@@ -142,6 +145,7 @@ class TaskWorker implements Worker {
       const nc = connection ?? (await patiently(() => connectNats(config, id), patience));
       if (connection === undefined) undo.push(() => nc.close());
       connected = nc;
+      natsWatch = watchNats(nc, logger);
       const ackWaits = await patiently(
         () =>
           ensureConsumers({ nc, names, ackWaitMs: this.#plan.ackWaitMs, config, logger }, linesOf(runnables)),
@@ -205,7 +209,7 @@ class TaskWorker implements Worker {
   /** A stop ends it. */
   #patienceAtStart(): Patience {
     const { startTimeoutMs: forMs, logger } = this.#plan;
-    const onFailure = sparingly((error) =>
+    const onFailure = sparingly((error: TaskledgerError) =>
       logger.warn({ code: error.code, reason: error.message }, 'waiting for NATS'),
     );
     return { forMs, signal: this.#stopAsked.signal, onFailure };
