@@ -5,6 +5,7 @@ import { Kvm } from '@nats-io/kv';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { TaskledgerError } from '../domain/errors.ts';
 import type { Logger } from '../observe/log.ts';
+import { sparingly } from '../platform/patience.ts';
 import type { Service } from '../platform/service.ts';
 import { type BucketLook, Replacement } from './replacement.ts';
 
@@ -70,10 +71,15 @@ class KvMirror<T> implements Mirror<T> {
   #stopped = new AbortController();
   readonly #replacement = new Replacement();
   readonly #listeners: Listener<T>[] = [];
+  readonly #sayEnded: (error: unknown) => void;
 
   constructor(options: MirrorOptions<T>) {
-    this.name = `mirror of ${options.bucket}`;
+    const { bucket, logger } = options;
+    this.name = `mirror of ${bucket}`;
     this.#options = options;
+    this.#sayEnded = sparingly((error) =>
+      logger.warn({ bucket, reason: messageOf(error) }, 'the watch of a bucket ended; watching again'),
+    );
   }
 
   get(key: string): T | undefined {
@@ -191,7 +197,7 @@ class KvMirror<T> implements Mirror<T> {
         }
       } catch (error) {
         if (this.#stopped.signal.aborted) return;
-        this.#options.logger.warn({ bucket: this.#options.bucket, reason: messageOf(error) }, 'watch ended');
+        this.#sayEnded(error);
       }
       await delay(WATCH_RETRY_MS, undefined, { signal: this.#stopped.signal }).catch(() => undefined);
     }
@@ -204,9 +210,11 @@ class KvMirror<T> implements Mirror<T> {
     while (!signal.aborted) {
       await delay(CHECK_MS, undefined, { signal }).catch(() => undefined);
       // A server that does not answer is noticed by the connection.
+      // What is heard of while it answers is no sign of anything: a bucket with many writers is always a little behind.
+      const heardAtAsking = this.#heard;
       const look = signal.aborted ? undefined : await lookAt(kv).catch(() => undefined);
       if (look === undefined) continue;
-      if (this.#replacement.look(look, this.#heard)) this.#forget();
+      if (this.#replacement.look(look, heardAtAsking)) this.#forget();
       else if (look.lastRevision > this.#heard && this.#heard === heardBefore) this.#watch?.stop();
       heardBefore = this.#heard;
     }
