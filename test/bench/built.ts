@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import ts from 'typescript';
+import { transpiled } from '../support/transpile.ts';
 
 /**
  * Figures are those of the built product, in plain Node without a loader. So the load processes, which use the
@@ -24,16 +24,8 @@ export async function buildLoad(): Promise<void> {
   );
   await Promise.all(
     files.map(async (file) => {
-      const { outputText } = ts.transpileModule(await readFile(new URL(file, loadFolder), 'utf8'), {
-        fileName: file,
-        compilerOptions: {
-          target: ts.ScriptTarget.ES2023,
-          module: ts.ModuleKind.ESNext,
-          verbatimModuleSyntax: true,
-          rewriteRelativeImportExtensions: true,
-        },
-      });
-      await writeFile(new URL(file.replace(/\.ts$/, '.js'), builtLoadFolder), outputText);
+      const source = await readFile(new URL(file, loadFolder), 'utf8');
+      await writeFile(new URL(file.replace(/\.ts$/, '.js'), builtLoadFolder), transpiled(source, file));
     }),
   );
 }

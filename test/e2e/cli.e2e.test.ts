@@ -9,6 +9,7 @@ import { names as namesOf } from '../../src/log/subjects.ts';
 import { silentLogger } from '../../src/observe/log.ts';
 import { loadConfig } from '../../src/platform/config.ts';
 import { openRegistry } from '../../src/registry/registry.ts';
+import { programArgs } from '../support/built.ts';
 import { eventually } from '../support/eventually.ts';
 import { type NodeProcess, startNodeProcess } from '../support/node-process.ts';
 import {
@@ -84,7 +85,7 @@ async function taskledger(
   line: string,
   { env = operator, input = '' }: { env?: Record<string, string>; input?: string } = {},
 ) {
-  const child = spawn(process.execPath, ['--import', 'tsx', 'src/cli/main.ts', ...line.split(' ')], {
+  const child = spawn(process.execPath, [...programArgs('src/cli/main.ts'), ...line.split(' ')], {
     cwd: ROOT,
     env: { PATH: process.env['PATH'], ...env },
   });

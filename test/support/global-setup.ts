@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { TestProject } from 'vitest/node';
 import { type Backend, startBackend } from './backend.ts';
+import { buildForTests } from './built.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -15,21 +16,23 @@ interface Shared {
   users: number;
   readonly runId: string;
   readonly backend: Promise<Backend>;
+  readonly built: Promise<void>;
 }
 
 /** Every vitest project runs this file in a module graph of its own; the process is what they have in common. */
 const KEY = Symbol.for('taskledger.test.servers');
 const process_ = globalThis as typeof globalThis & { [KEY]?: Shared | undefined };
 
-/** Starts one NATS and one Postgres for the whole run; the last project to finish stops them. */
+/** Starts one NATS and one Postgres for the whole run, and builds what its processes run; the last project to finish stops them. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   process_[KEY] ??= startShared();
   const shared = process_[KEY];
   shared.users += 1;
-  const backend = await shared.backend;
+  const [backend] = await Promise.all([shared.backend, shared.built]);
   project.provide('natsUrl', backend.natsUrl);
   project.provide('databaseUrl', backend.databaseUrl);
   project.provide('runId', shared.runId);
+  project.onTestsRerun(() => buildForTests());
   return async () => {
     shared.users -= 1;
     if (shared.users > 0) return;
@@ -40,5 +43,6 @@ export default async function setup(project: TestProject): Promise<() => Promise
 
 function startShared(): Shared {
   const runId = randomBytes(3).toString('hex');
-  return { users: 0, runId, backend: startBackend(runId, (line) => console.log(`[servers] ${line}`)) };
+  const backend = startBackend(runId, (line) => console.log(`[servers] ${line}`));
+  return { users: 0, runId, backend, built: buildForTests() };
 }

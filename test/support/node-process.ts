@@ -2,11 +2,12 @@ import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { spawnWatchdog } from '../../src/platform/embedded/watchdog.ts';
+import { programArgs } from './built.ts';
 import { eventually } from './eventually.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** A process of the project with its log, as `npm start` would run it. */
+/** A process of the project with its log. */
 export interface NodeProcess {
   readonly pid: number;
   /** Everything it has printed, line by line. */
@@ -26,7 +27,7 @@ export function startNodeProcess(
   env: Readonly<Record<string, string>>,
 ): NodeProcess {
   const watchdog = spawnWatchdog('SIGKILL');
-  const child = spawn(process.execPath, ['--import', 'tsx', file, ...args], {
+  const child = spawn(process.execPath, [...programArgs(file), ...args], {
     cwd: ROOT,
     env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

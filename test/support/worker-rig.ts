@@ -8,6 +8,7 @@ import type { EventKind, EventOf } from '../../src/domain/events.ts';
 import { createWorker, type Worker, type WorkerOptions } from '../../src/index.ts';
 import { ensureWorkConsumer } from '../../src/log/streams.ts';
 import { createLogger } from '../../src/observe/log.ts';
+import { programArgs } from './built.ts';
 import { eventually } from './eventually.ts';
 import { testNamespace, testNatsUrl } from './servers.ts';
 import { openTaskWorld, type TaskWorld, TENANT, TYPE } from './task-world.ts';
@@ -122,8 +123,8 @@ export async function spawnWorker(
   options: object,
   env: Readonly<Record<string, string>> = {},
 ): Promise<WorkerProcess> {
-  const entry = new URL('./worker-process.ts', import.meta.url).pathname;
-  const child: ChildProcess = spawn(process.execPath, ['--import', 'tsx', entry, JSON.stringify(options)], {
+  const program = programArgs('test/support/worker-process.ts');
+  const child: ChildProcess = spawn(process.execPath, [...program, JSON.stringify(options)], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...process.env, ...env },
   });
