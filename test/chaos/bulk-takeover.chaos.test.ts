@@ -34,7 +34,8 @@ beforeAll(async () => {
       NATS_URL: testNatsUrl(),
       DATABASE_URL: database.url,
       TASKLEDGER_PREFIX: testNamespace(import.meta.url),
-      TASKLEDGER_LEADER_LEASE_MS: '2000',
+      // Longer than a busy machine keeps a process waiting: who is killed leads until then.
+      TASKLEDGER_LEADER_LEASE_MS: '5000',
     },
     ['dispatcher', 'projector', 'api'],
   );

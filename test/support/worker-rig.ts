@@ -137,7 +137,7 @@ export async function spawnWorker(
       () => lines.find((line) => (typeof wanted === 'string' ? line === wanted : wanted.test(line))) ?? false,
       { timeoutMs },
     );
-  const ready = await printed(/^ready /).catch((error: unknown) => {
+  const ready = await printed(/^ready /, 60_000).catch((error: unknown) => {
     child.kill('SIGKILL');
     throw error;
   });
