@@ -201,7 +201,11 @@ export function createApi({ url, key, fetch: request = fetch, timeoutMs = 30_000
     /** `wait`: a sequence that the answer must reflect. */
     task: (
       id: string,
-      query: { tenant?: string | undefined; wait?: number | undefined; at?: string | undefined } = {},
+      query: {
+        tenant?: string | undefined;
+        wait?: number | undefined;
+        at?: string | number | undefined;
+      } = {},
     ) => call<TaskAnswer>('GET', task(id), { query }),
     tasks: (filter: TaskFilter) =>
       call<Paged<'tasks', TaskAnswer['task']>>('GET', '/v1/tasks', { query: { ...filter } }),
@@ -228,7 +232,11 @@ export function createApi({ url, key, fetch: request = fetch, timeoutMs = 30_000
       { tenant }: { tenant?: string | undefined } = {},
     ) => call<RescheduleAnswer>('PATCH', task(id), { query: { tenant }, body: change }),
     queues: (
-      filter: { tenant?: string | undefined; type?: string | undefined; at?: string | undefined } = {},
+      filter: {
+        tenant?: string | undefined;
+        type?: string | undefined;
+        at?: string | number | undefined;
+      } = {},
     ) =>
       call<{ readonly position: number; readonly queues: readonly QueueAnswer[] }>('GET', '/v1/queues', {
         query: filter,
@@ -290,7 +298,7 @@ export function createApi({ url, key, fetch: request = fetch, timeoutMs = 30_000
       call<JobAnswer>('POST', `/v1/projections/${encodeURIComponent(name)}/rebuild`, { body }),
     verifyProjection: (name: string) =>
       call<JobAnswer>('POST', `/v1/projections/${encodeURIComponent(name)}/verify`),
-    buildProjections: (body: { schema: string; until: string }) =>
+    buildProjections: (body: { schema: string; until: string | number }) =>
       call<JobAnswer>('POST', '/v1/projections/build', { body }),
     projectionJob: (id: string) => call<JobAnswer>('GET', `/v1/projections/jobs/${encodeURIComponent(id)}`),
     moveJob: (id: string, move: 'stop' | 'resume' | 'discard') =>

@@ -78,6 +78,9 @@ export const instantOrDelay =
   (text: string): string | number =>
     text.startsWith('+') ? now() + durationMs(text.slice(1)) : text;
 
+/** What `instantOrAge` takes where a sequence may be given too. */
+export const POINT = 'a log sequence, an instant (ISO 8601), or this long ago (2h)';
+
 /** An instant as it is, or a duration before now (`2h`), in ms since 1970. */
 export const instantOrAge =
   ({ clock }: Terminal) =>

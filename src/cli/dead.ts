@@ -1,10 +1,11 @@
 import type { Command } from 'commander';
 import type { LetterAnswer, LetterFilter, LetterGroupAnswer } from './answers.ts';
-import { instantOrAge, openSession, wholeNumber } from './connection.ts';
-import { type Column, facts, table } from './table.ts';
+import { instantOrAge, openSession, type Session, wholeNumber } from './connection.ts';
+import { type Column, facts, printable, table } from './table.ts';
 import { EXIT, type Run, type Terminal } from './terminal.ts';
 import { instant, relative } from './time.ts';
 
+const TENANT: Column = { title: 'TENANT' };
 const LETTER_COLUMNS: readonly Column[] = [
   { title: 'TASK' },
   { title: 'TYPE' },
@@ -59,7 +60,15 @@ export const letterFilterOf = (options: LetterOptions, tenant: string | undefine
 });
 
 interface ListOptions extends LetterOptions {
-  readonly state?: string;
+  readonly state: string;
+  readonly limit: number;
+  readonly cursor?: string;
+}
+
+interface GroupsOptions {
+  readonly type?: string;
+  readonly group?: string;
+  readonly all?: boolean;
   readonly limit: number;
   readonly cursor?: string;
 }
@@ -68,7 +77,7 @@ export function addDeadCommands(program: Command, terminal: Terminal, run: Run):
   const dead = program.command('dead').description('Look into the dead-letter queues');
 
   withLetterOptions(dead.command('list').description('Tasks that died, the last death first'), terminal)
-    .option('--state <state>', 'open, replayed or discarded')
+    .option('--state <state>', 'open, replayed, discarded or all', 'open')
     .option('--limit <n>', 'tasks on a page', wholeNumber, 20)
     .option('--cursor <cursor>', 'the page after the one that printed it')
     .action((options: ListOptions, command: Command) =>
@@ -77,14 +86,14 @@ export function addDeadCommands(program: Command, terminal: Terminal, run: Run):
         const { state, limit, cursor } = options;
         const page = await session.api.deadLetters({
           ...letterFilterOf(options, session.tenant),
-          state,
+          state: state === 'all' ? undefined : state,
           limit,
           cursor,
         });
         session.show(page, () =>
           page.deadLetters.length === 0
-            ? 'No dead letter matches.'
-            : `${letterTable(page.deadLetters, terminal)}${page.nextCursor === null ? '' : `\nMore: --cursor ${page.nextCursor}`}`,
+            ? `No ${state === 'all' ? '' : `${state} `}dead letter matches.`
+            : `${letterTable(page.deadLetters, session)}${page.nextCursor === null ? '' : `\nMore: --cursor ${page.nextCursor}`}`,
         );
         return EXIT.ok;
       }),
@@ -94,16 +103,18 @@ export function addDeadCommands(program: Command, terminal: Terminal, run: Run):
     .command('groups')
     .description('Dead letters by what their errors have in common')
     .option('--type <type>')
+    .option('--group <fingerprint>', 'this one only')
     .option('--all', 'also groups that nobody needs to look at any more')
     .option('--limit <n>', 'groups on a page', wholeNumber, 20)
     .option('--cursor <cursor>', 'the page after the one that printed it')
-    .action((options: { type?: string; all?: boolean; limit: number; cursor?: string }, command: Command) =>
+    .action((options: GroupsOptions, command: Command) =>
       run(async () => {
         const session = openSession(command, terminal);
-        const { type, all, limit, cursor } = options;
+        const { type, group: fingerprint, all, limit, cursor } = options;
         const page = await session.api.deadLetterGroups({
           tenant: session.tenant,
           type,
+          fingerprint,
           limit,
           cursor,
           all: all ? 'true' : undefined,
@@ -152,12 +163,18 @@ export function addDeadCommands(program: Command, terminal: Terminal, run: Run):
 const errorText = ({ error, reason }: LetterAnswer): string =>
   error === null ? `(${reason})` : `${error.name}: ${error.message}`;
 
-export const letterTable = (letters: readonly LetterAnswer[], terminal: Terminal): string =>
-  table(
-    LETTER_COLUMNS,
-    letters.map((letter) => letterRow(letter, terminal)),
+/** With the tenants, unless one was asked for: commands on a task want its tenant of an operator. */
+export function letterTable(
+  letters: readonly LetterAnswer[],
+  { tenant, terminal }: Pick<Session, 'tenant' | 'terminal'>,
+): string {
+  const all = tenant === undefined;
+  return table(
+    all ? [TENANT, ...LETTER_COLUMNS] : LETTER_COLUMNS,
+    letters.map((letter) => [...(all ? [letter.tenant] : []), ...letterRow(letter, terminal)]),
     terminal.columns,
   );
+}
 
 const letterRow = (letter: LetterAnswer, { clock }: Terminal): string[] => [
   letter.id,
@@ -183,7 +200,7 @@ const groupRow = (group: LetterGroupAnswer, { clock }: Terminal): string[] => [
 function letterText(letter: LetterAnswer, { clock, columns }: Terminal): string {
   const now = clock.now();
   const { settledAt, settledBy, firstFailedAt, error } = letter;
-  return facts(
+  const shown = facts(
     [
       ['Task', letter.id],
       ['Type', letter.type],
@@ -207,4 +224,6 @@ function letterText(letter: LetterAnswer, { clock, columns }: Terminal): string 
     ],
     columns,
   );
+  const stack = error?.stack?.split('\n').slice(1) ?? [];
+  return [shown, ...stack.map((line) => printable(line))].join('\n');
 }

@@ -84,21 +84,27 @@ export function addOperationCommands<Answer extends OperationAnswer>(
       );
 }
 
+const hint = ({ noun }: { readonly noun: string }, { id }: OperationAnswer): string =>
+  `It goes on by itself: "${noun} get ${id} --wait" shows how far it is, "${noun} pause ${id}" holds it up.`;
+
 /** Shows the operation; with `wait`, each step of its progress until the end. */
 export async function followed<Answer extends OperationAnswer>(
   session: Session,
   kind: OperationKind<Answer>,
   { first, wait }: { readonly first: Answer; readonly wait: boolean },
 ): Promise<ExitCode> {
+  const { terminal, json } = session;
+  if (first.state === 'running' && Number.isFinite(terminal.columns) && !json)
+    terminal.err(`${hint(kind, first)}\n`);
   let current = first;
   let shown = '';
   while (wait && (current.state === 'running' || current.state === 'paused')) {
     const line = kind.line(current);
-    if (!session.json && line !== shown) session.terminal.out(`${line}\n`);
+    if (!json && line !== shown) terminal.out(`${line}\n`);
     shown = line;
-    await session.terminal.pause(LOOK_AGAIN_MS);
+    await terminal.pause(LOOK_AGAIN_MS);
     current = await kind.get(session.api, current.id);
   }
-  session.show(current, () => kind.text(current, session.terminal));
+  session.show(current, () => kind.text(current, terminal));
   return wait && (current.state === 'aborted' || current.progress.failed > 0) ? EXIT.taskFailed : EXIT.ok;
 }

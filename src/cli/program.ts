@@ -3,7 +3,7 @@ import { TaskledgerError } from '../domain/errors.ts';
 import { Refusal } from './api.ts';
 import { addBackupCommands } from './backup.ts';
 import { addCancellationCommands } from './cancellation.ts';
-import { withCommonOptions } from './connection.ts';
+import { ENVIRONMENT, withCommonOptions } from './connection.ts';
 import { addDeadCommands } from './dead.ts';
 import { addKeyCommands } from './key.ts';
 import { addProjectionCommands } from './projection.ts';
@@ -65,9 +65,13 @@ export async function runCommandLine(args: readonly string[], terminal: Terminal
 
 const helpWidth = ({ columns }: Terminal): number => (Number.isFinite(columns) ? columns : 80);
 
+/** What the server says to those who write the request themselves helps nobody here. */
+const NAME_THE_TENANT = `Give --tenant <tenant>, or set ${ENVIRONMENT.tenant.name}.`;
+
 /** Says what went wrong: code, cause, next step. */
 function explain(error: unknown, terminal: Terminal, json: boolean): ExitCode {
-  const { code, fix, field, reasons, doc } = describe(error);
+  const { code, field, reasons, doc, ...said } = describe(error);
+  const fix = code === 'request_invalid' && field === 'tenant' ? NAME_THE_TENANT : said.fix;
   const message = error instanceof Error ? error.message : String(error);
   if (json) {
     terminal.err(`${JSON.stringify({ error: { code, message, field, fix, reasons, doc } })}\n`);

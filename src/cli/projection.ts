@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { JobAnswer, ProjectionsAnswer, StreamsAnswer } from './answers.ts';
-import { openSession, type Session } from './connection.ts';
+import { instantOrAge, openSession, POINT, type Session } from './connection.ts';
 import { type Column, facts, table } from './table.ts';
 import { EXIT, type ExitCode, type Run, type Terminal } from './terminal.ts';
 import { instant, relative } from './time.ts';
@@ -26,7 +26,7 @@ const JOBS: readonly Column[] = [
 ];
 
 interface RebuildOptions {
-  readonly until?: string;
+  readonly until?: string | number;
   readonly into?: string;
   readonly acceptLoss?: boolean;
   readonly wait: boolean;
@@ -65,7 +65,7 @@ export function addProjectionCommands(program: Command, terminal: Terminal, run:
     .command('rebuild')
     .description('Rebuild a read model beside the live one, then put it in its place')
     .argument('[name]', 'one of them, or all', 'all')
-    .option('--until <point>', 'instead: all of them as of a sequence or an instant, with --into')
+    .option('--until <point>', `instead: all of them, with --into, as of ${POINT}`, instantOrAge(terminal))
     .option('--into <schema>', 'the new schema for --until')
     .option('--accept-loss', 'although the streams no longer have everything from the beginning')
     .option('--no-wait', 'do not wait for the end')
@@ -175,12 +175,17 @@ function streamsText({ history, dangers }: StreamsAnswer, terminal: Terminal): s
   return lines;
 }
 
+const LEAVING = (id: string): string =>
+  `Ctrl+C leaves the job at work; come back to it with: projection watch ${id}`;
+const hasWork = ({ state }: JobAnswer): boolean => state === 'waiting' || state === 'running';
+
 /** Shows progress until the job ends, if that is wanted. Leaving here does not stop the job. */
 async function follow(session: Session, begun: JobAnswer, wait: boolean): Promise<ExitCode> {
   const { terminal, api, json } = session;
   let job = begun;
   const drawn = Number.isFinite(terminal.columns) && !json;
-  while (wait && (job.state === 'waiting' || job.state === 'running')) {
+  if (drawn && wait && hasWork(job)) terminal.err(`${LEAVING(job.id)}\n`);
+  while (wait && hasWork(job)) {
     if (drawn) terminal.err(`\r${progressLine(job).padEnd(terminal.columns - 1)}`);
     await terminal.pause(LOOK_AGAIN_MS);
     job = await api.projectionJob(job.id);

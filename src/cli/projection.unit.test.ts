@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { cli } from '../../test/support/command-line.ts';
+import { cli, NOW } from '../../test/support/command-line.ts';
 
 const ID = '01890a5d-ac96-774b-bcce-b302099a8057';
 const submittedAt = '2026-01-01T00:07:00.000Z';
@@ -34,6 +34,7 @@ describe('projection', () => {
       { body: done([table]) },
     ]);
     expect(err).toContain('reading [########......................] 25 %  250 of 1000, 150/s, 5 s left');
+    expect(err).toContain(`come back to it with: projection watch ${ID}\n`);
     expect(out).toContain('tasks: 9 rows, no difference\n');
     expect(exit).toBe(0);
     expect(calls.map(({ method, path }) => `${method} ${path}`)).toEqual([
@@ -62,5 +63,9 @@ describe('projection', () => {
       { method: 'POST', path: '/v1/projections/build', body: { schema: 'as_of', until: '437' } },
     ]);
     expect((await cli('projection rebuild --until 437')).exit).toBe(2);
+    const anHourAgo = await cli('projection rebuild --until 1h --into as_of --no-wait', [
+      { status: 202, body: job },
+    ]);
+    expect(anHourAgo.calls).toMatchObject([{ body: { until: NOW - 3_600_000 } }]);
   });
 });

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { Status } from '../domain/events.ts';
 import { RUNNING, WAITING } from '../domain/task.ts';
 import type { QueueAnswer } from './answers.ts';
-import { openSession } from './connection.ts';
+import { instantOrAge, openSession, POINT } from './connection.ts';
 import { addPauseCommands, scopeText } from './pause.ts';
 import { type Column, table } from './table.ts';
 import { EXIT, type Run, type Terminal } from './terminal.ts';
@@ -33,8 +33,8 @@ export function addQueueCommands(program: Command, terminal: Terminal, run: Run)
     .command('list')
     .description('Tasks by tenant and type')
     .option('--type <type>')
-    .option('--at <point>', 'as of then: an instant (ISO 8601), or a sequence of the log')
-    .action((options: { type?: string; at?: string }, command: Command) =>
+    .option('--at <point>', `as of then: ${POINT}`, instantOrAge(terminal))
+    .action((options: { type?: string; at?: string | number }, command: Command) =>
       run(async () => {
         const session = openSession(command, terminal);
         const answer = await session.api.queues({

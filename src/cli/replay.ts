@@ -43,7 +43,7 @@ export function addReplayCommands(program: Command, terminal: Terminal, run: Run
         const answer = await session.api.startReplay(await wishOf(ids, options, session, command));
         if (dryRun) {
           const found = answer as DryRunAnswer;
-          session.show(found, () => dryRunText(found, terminal));
+          session.show(found, () => dryRunText(found, session));
           return EXIT.ok;
         }
         return followed(session, REPLAY, { first: answer as ReplayAnswer, wait: wait ?? false });
@@ -83,6 +83,7 @@ async function wishOf(ids: readonly string[], options: StartOptions, session: Se
 
 const COLUMNS: readonly Column[] = [
   { title: 'REPLAY' },
+  { title: 'TENANT' },
   { title: 'STATE' },
   { title: 'REPLAYED', align: 'right' },
   { title: 'SKIPPED', align: 'right' },
@@ -92,8 +93,12 @@ const COLUMNS: readonly Column[] = [
   { title: 'STARTED', align: 'right' },
 ];
 
-const row = ({ id, state, progress, expected, note, createdAt }: ReplayAnswer, now: number): string[] => [
+const row = (
+  { id, tenant, state, progress, expected, note, createdAt }: ReplayAnswer,
+  now: number,
+): string[] => [
   id,
+  tenant ?? '(all)',
   state,
   String(progress.replayed),
   String(progress.skipped),
@@ -114,7 +119,7 @@ function progressLine({
 }: ReplayAnswer): string {
   const part =
     state === 'done' ? 1 : expected === null || expected === 0 ? 0 : Math.min(1, matched / expected);
-  const bar = '#'.repeat(Math.round(part * WIDTH)).padEnd(WIDTH, '.');
+  const bar = '#'.repeat(Math.floor(part * WIDTH)).padEnd(WIDTH, '.');
   return `${id}  [${bar}]  ${state}: ${replayed} replayed, ${skipped} skipped, ${failed} failed of ${expected ?? '?'}`;
 }
 
@@ -155,7 +160,7 @@ const REPLAY: OperationKind<ReplayAnswer> = {
   control: (api, id, wish) => api.controlReplay(id, wish),
 };
 
-const dryRunText = ({ count, sample }: DryRunAnswer, terminal: Terminal): string =>
+const dryRunText = ({ count, sample }: DryRunAnswer, session: Session): string =>
   count === 0
     ? 'No open dead letter matches.'
-    : `${letterTable(sample, terminal)}\n${count} would be replayed${count > sample.length ? `, of which ${sample.length} are shown` : ''}.`;
+    : `${letterTable(sample, session)}\n${count} would be replayed${count > sample.length ? `, of which ${sample.length} are shown` : ''}.`;

@@ -3,7 +3,15 @@ import type { Json } from '../domain/json.ts';
 import { TERMINAL } from '../domain/task.ts';
 import type { Submission, Task } from './answers.ts';
 import { Refusal } from './api.ts';
-import { durationMs, instantOrDelay, openSession, type Session, wholeNumber } from './connection.ts';
+import {
+  durationMs,
+  instantOrAge,
+  instantOrDelay,
+  openSession,
+  POINT,
+  type Session,
+  wholeNumber,
+} from './connection.ts';
 import { readPayload } from './payload.ts';
 import { addTaskControlCommands } from './task-control.ts';
 import { eventLine, taskTable, taskText } from './task-text.ts';
@@ -62,8 +70,8 @@ export function addTaskCommands(program: Command, terminal: Terminal, run: Run):
     .description('Show one task')
     .argument('<id>')
     .option('--wait', 'wait for the end; exit code 1 unless COMPLETED')
-    .option('--at <point>', 'as of then: an instant (ISO 8601), or a sequence of the log')
-    .action((id: string, options: { wait?: boolean; at?: string }, command: Command) =>
+    .option('--at <point>', `as of then: ${POINT}`, instantOrAge(terminal))
+    .action((id: string, options: { wait?: boolean; at?: string | number }, command: Command) =>
       run(async () => {
         const session = openSession(command, terminal);
         if (options.wait) return report(session, await whenEnded(session, id));
