@@ -1,13 +1,16 @@
 import { checkBulks } from './bulk-rule.ts';
 import { checkClients } from './client-rules.ts';
 import { checkCopies } from './copy-rules.ts';
-import { type Evidence, RULES, type Rule, type Violation } from './evidence.ts';
+import { checkDebounces } from './debounce-rule.ts';
+import { type Evidence, type JoinedSubmission, RULES, type Rule, type Violation } from './evidence.ts';
 import { checkLimits } from './limit-rule.ts';
 import { livesOf } from './lives.ts';
 import { checkOrder } from './order-rule.ts';
 import { checkPauses } from './pause-rule.ts';
+import { checkIntake, checkRates } from './rate-rules.ts';
 import { checkSlots } from './slot-rule.ts';
 import { checkLives } from './task-rules.ts';
+import { checkThrottles } from './throttle-rule.ts';
 import { checkVersions } from './version-rule.ts';
 
 /** Every breach of a rule that the evidence shows, those with the shortest histories first. Pure. */
@@ -18,6 +21,10 @@ export function check(evidence: Evidence): Violation[] {
     ...checkLives(lives),
     ...checkBulks(evidence, lives),
     ...checkLimits(evidence.log, evidence.limits),
+    ...checkRates(evidence.log, evidence.rates),
+    ...checkIntake(evidence.log, evidence),
+    ...checkThrottles(evidence.joined, lives),
+    ...checkDebounces(evidence.joined, evidence.log, lives),
     ...checkOrder(evidence.log),
     ...checkPauses(evidence.log, evidence.pauses),
     ...checkVersions(lives, evidence.releases),
@@ -28,11 +35,18 @@ export function check(evidence: Evidence): Violation[] {
 
 /** The rules that the evidence can break at all: one without limits, schedules or feeds proves nothing about them. */
 export function rulesChecked(evidence: Evidence): Rule[] {
-  const { log, operations, limits, schedules, pauses, bulks, releases, feeds, live, verified } = evidence;
+  const { log, operations, joined, limits, rates, intakeRates, schedules, pauses, bulks, releases } =
+    evidence;
+  const { feeds, live, verified } = evidence;
+  const joinedBy = (by: JoinedSubmission['by']): boolean => joined.some((one) => one.by === by);
   const had: Partial<Record<Rule, boolean>> = {
     commands: operations.some(({ op, outcome }) => op !== 'submit' && outcome === 'acknowledged'),
     bulks: bulks.length > 0,
     limits: limits.length > 0,
+    rates: rates.length > 0,
+    intake: intakeRates.length > 0,
+    throttle: joinedBy('throttle'),
+    debounce: joinedBy('debounce'),
     order: log.some(({ event }) => event.kind === 'INGESTED' && event.data.orderingKey !== undefined),
     pauses: pauses.length > 0,
     versions: releases.length > 0,

@@ -31,6 +31,28 @@ export const COMMANDS = ['cancel', 'reschedule', 'discard'] as const;
 export type Command = (typeof COMMANDS)[number];
 
 /**
+ * A submission with a key of `throttle` or `debounce`: which task stands for it, the product decides. Submitted once; who hears
+ * nothing of it makes another one.
+ */
+export interface JoinedSubmission {
+  readonly by: 'throttle' | 'debounce';
+  readonly key: string;
+  readonly windowMs: number;
+  /** In its payload, and in no other. */
+  readonly mark: string;
+  readonly tenant: string;
+  readonly type: string;
+  /** ms since 1970: when it was sent, and when the answer was there. */
+  readonly at: number;
+  readonly answeredAt: number;
+  readonly outcome: Asked['outcome'];
+  readonly answer?: string;
+  /** The task that stands for it, and the event that says so. A message that was stored has none yet. */
+  readonly taskId?: string;
+  readonly seq?: number;
+}
+
+/**
  * At most `max` attempts of these tasks run at any moment; absent parts of the scope match everything. `eachKey`: of those
  * tasks of one tenant and type that share a `concurrencyKey`, and not of the others.
  */
@@ -39,6 +61,30 @@ export interface ConcurrencyLimit {
   readonly type?: string;
   readonly eachKey?: true;
   readonly max: number;
+}
+
+/** In any time t no more than `ratePerSecond * t + burst` tasks of the scope are queued. */
+export interface DispatchRate {
+  readonly tenant: string;
+  readonly type?: string;
+  readonly ratePerSecond: number;
+  readonly burst: number;
+}
+
+/** What comes in of a tenant over HTTP and by submitters: in any time t `ratePerSecond * t + burst`, and a share of each process. */
+export interface IntakeRate {
+  readonly tenant: string;
+  readonly ratePerSecond: number;
+  readonly burst: number;
+  /** How many take submissions at a time. */
+  readonly processes: number;
+}
+
+/** A process kept the rates of submission by itself, at some time between the two (ms since 1970), because the bucket did not answer it. */
+export interface Alone {
+  readonly process: string;
+  readonly from: number;
+  readonly until: number;
 }
 
 /** Between these instants (ms since 1970) nothing of the scope is queued: the one of the answer, and the one of the wish to resume. */
@@ -102,7 +148,11 @@ export interface Evidence {
   readonly audit: readonly AuditRow[];
   /** What each complete feed of completions gave, in the order of hearing. */
   readonly feeds: Readonly<Record<string, readonly HeardCompletion[]>>;
+  readonly joined: readonly JoinedSubmission[];
   readonly limits: readonly ConcurrencyLimit[];
+  readonly rates: readonly DispatchRate[];
+  readonly intakeRates: readonly IntakeRate[];
+  readonly alone: readonly Alone[];
   readonly schedules: readonly Schedule[];
   readonly slots: readonly FiredSlot[];
   readonly pauses: readonly PauseWindow[];
@@ -125,6 +175,11 @@ export const RULES = {
   legal: 'every event is legal where it stands, and an attempt is told of by its holder alone',
   attempts: 'attempts and delays are those of the policy',
   limits: 'no concurrency limit is exceeded, of a key neither',
+  rates: 'no more is queued than a rate allows',
+  intake: 'no more is taken in than a rate of submission allows, over all processes',
+  throttle: 'a throttle key makes one task a window, which stands for every acknowledged submission',
+  debounce:
+    'one task of a debounce key waits, with the last payload, and stands for every acknowledged submission',
   order: 'tasks of an ordering key run one at a time, in the order of submission',
   pauses: 'nothing is queued while it is paused',
   versions: 'no worker is given a version that it does not know',

@@ -6,19 +6,16 @@ import { lineOf } from './lives.ts';
 export const REACHES_WITHIN_MS = 10_000;
 
 /** `pauses`: what a pause covers is not queued once it has had time to reach the leader. Work items announced again are not queued anew. */
-export const checkPauses = (log: readonly Recorded[], pauses: readonly PauseWindow[]): Violation[] =>
-  pauses.flatMap((pause) => {
-    const broken = log.filter((recorded) => isQueuedIn(pause, recorded));
+export function checkPauses(log: readonly Recorded[], pauses: readonly PauseWindow[]): Violation[] {
+  const queued = log.filter(({ event }) => event.kind === 'QUEUED' && event.from !== 'QUEUED');
+  return pauses.flatMap((pause) => {
+    const broken = queued.filter((recorded) => isIn(pause, recorded));
     const [first] = broken;
     return first === undefined ? [] : [violationOf(pause, first, broken.length)];
   });
+}
 
-const isQueuedIn = (
-  { tenant, type, from, until }: PauseWindow,
-  { storedAt, event: { kind, from: left, ...event } }: Recorded,
-): boolean =>
-  kind === 'QUEUED' &&
-  left !== 'QUEUED' &&
+const isIn = ({ tenant, type, from, until }: PauseWindow, { storedAt, event }: Recorded): boolean =>
   (tenant === undefined || event.tenant === tenant) &&
   (type === undefined || event.type === type) &&
   storedAt > from + REACHES_WITHIN_MS &&

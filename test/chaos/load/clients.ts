@@ -1,13 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { randomOf } from '../../support/random-lives.ts';
-import type { Operation } from '../checker/evidence.ts';
-import { drawTask, type LoadTask } from './wishes.ts';
+import type { JoinedSubmission, Operation } from '../checker/evidence.ts';
+import { joiner } from './joiner.ts';
+import { drawTask, JOINED_AT_MOST, type LoadTask } from './wishes.ts';
 
-/** What became of one request. `seq` is the first event's. */
+/** What became of one request. `seq` is the first event's, or the one's that joined it to another task. */
 export interface Told {
   readonly outcome: Operation['outcome'];
   readonly answer: string;
+  readonly taskId?: string;
   readonly seq?: number;
 }
 
@@ -18,7 +20,8 @@ export interface Wanted {
 
 /** The ways in which clients reach the product. A rejection counts as an answer that never came. */
 export interface Doors {
-  submit(task: LoadTask, taskId: string): Promise<Told>;
+  /** Without an id for those that are joined with others. */
+  submit(task: LoadTask, taskId?: string): Promise<Told>;
   /** Tasks of one tenant in one request, each with an answer of its own. */
   submitBatch(batch: readonly Wanted[]): Promise<readonly Told[]>;
   cancel(task: LoadTask, taskId: string): Promise<Told>;
@@ -26,6 +29,7 @@ export interface Doors {
 
 export interface Clients {
   readonly operations: readonly Operation[];
+  readonly joined: readonly JoinedSubmission[];
   /** Submits nothing new, and waits for the answers that are due. */
   stop(): Promise<void>;
 }
@@ -45,7 +49,7 @@ export function startClients(options: {
   readonly doors: Doors;
   /** Of the workers that is being rolled out. */
   readonly release: () => number;
-  readonly record: (operation: Operation) => void;
+  readonly record: (operation: Operation | JoinedSubmission) => void;
 }): Clients {
   const { doors } = options;
   const dice = randomOf(options.seed);
@@ -56,7 +60,7 @@ export function startClients(options: {
     options.record(operation);
   };
   const recordSubmit = ({ task: { tenant, type }, taskId }: Wanted, at: number, told: Told): void =>
-    record({ op: 'submit', at, tenant, type, taskId, ...told });
+    record({ ...told, op: 'submit', at, tenant, type, taskId });
 
   const submitOnce = async (wanted: Wanted): Promise<Told> => {
     const at = Date.now();
@@ -89,12 +93,18 @@ export function startClients(options: {
     const { outcome, answer } = await heard(doors.cancel(task, taskId));
     record({ op: 'cancel', at, tenant: task.tenant, taskId, outcome, answer });
   };
+  const joined = joiner({ dice, submit: (task) => heard(doors.submit(task)), record: options.record });
   const drawOne = (): Wanted => ({ task: drawTask(dice, options.release()), taskId: randomUUID() });
   /** A batch takes the turns of its tasks, so that the load stays what it is. */
   let owed = 0;
   const next = async (): Promise<void> => {
     const wanted = drawOne();
     const repeated = dice() < REPEATED;
+    if (wanted.task.join !== undefined) {
+      const more = Math.floor(dice() * JOINED_AT_MOST);
+      owed += more;
+      return joined.submit(wanted.task, wanted.task.join, more);
+    }
     if (wanted.task.via !== 'batch') return live(wanted, await submitOnce(wanted), repeated);
     const { tenant } = wanted.task;
     const more = BATCH.least - 1 + Math.floor(dice() * (BATCH.most - BATCH.least + 1));
@@ -102,7 +112,11 @@ export function startClients(options: {
     const others = Array.from({ length: more }, drawOne);
     const batch = [
       wanted,
-      ...others.map(({ task, taskId }) => ({ task: { ...task, tenant, via: 'batch' as const }, taskId })),
+      // Those have ids, which a joined one must not.
+      ...others.map(({ task: { join: _join, ...task }, taskId }) => ({
+        task: { ...task, tenant, via: 'batch' as const },
+        taskId,
+      })),
     ];
     const told = await submitBatch(batch);
     await Promise.all(
@@ -120,6 +134,7 @@ export function startClients(options: {
   }, 1_000 / options.tasksPerSecond);
   return {
     operations,
+    joined: joined.submissions,
     async stop() {
       clearInterval(timer);
       await Promise.all(inFlight);

@@ -2,9 +2,10 @@ import { jetstream } from '@nats-io/jetstream';
 import { headers, type NatsConnection } from '@nats-io/transport-node';
 import { createSubmitter, type Submitter } from '../../../src/index.ts';
 import type { Names } from '../../../src/log/subjects.ts';
+import type { Logger } from '../../../src/observe/log.ts';
 import type { Doors, Told } from './clients.ts';
 import { type Answer, type AnswerBody, type Call, codeIn, DOUBTFUL_CODES, outcomeOf } from './http.ts';
-import { type LoadTask, TENANTS } from './wishes.ts';
+import { type JoinKey, type LoadTask, TENANTS } from './wishes.ts';
 
 const ANSWER_WITHIN_MS = 6_000;
 
@@ -16,22 +17,27 @@ export async function openDoors(options: {
   /** Of the clients alone; stays the caller's. */
   readonly nc: NatsConnection;
   readonly names: Names;
+  readonly logger: Logger;
 }): Promise<Doors & { close(): Promise<void> }> {
-  const { call, keys, nc, names } = options;
+  const { call, keys, nc, names, logger } = options;
   const submitters = new Map<string, Submitter>();
   for (const tenant of TENANTS)
-    submitters.set(tenant, await createSubmitter({ nats: nc, tenant, name: 'chaos' }));
+    submitters.set(tenant, await createSubmitter({ nats: nc, tenant, name: 'chaos', logger }));
   const js = jetstream(nc, { timeout: ANSWER_WITHIN_MS });
   const keyOf = ({ tenant }: LoadTask): string => keys.get(tenant) ?? '';
 
-  const submitToLog = async (task: LoadTask, taskId: string): Promise<Told> => {
+  const submitToLog = async (task: LoadTask, taskId?: string): Promise<Told> => {
     const submitter = submitters.get(task.tenant);
     if (submitter === undefined) throw new Error(`no submitter of ${task.tenant}`);
-    const outcome = await submitter.submit({ type: task.type, ...inputOf(task) }, { key: taskId });
+    const outcome = await submitter.submit(
+      { type: task.type, ...inputOf(task) },
+      taskId === undefined ? {} : { key: taskId },
+    );
     if (outcome.ok)
       return {
         outcome: 'acknowledged',
-        answer: outcome.replayed ? 'replayed' : 'accepted',
+        answer: outcome.deduplicated ?? (outcome.replayed ? 'replayed' : 'accepted'),
+        taskId: outcome.id,
         seq: outcome.seq,
       };
     const { code } = outcome.error;
@@ -39,9 +45,9 @@ export async function openDoors(options: {
   };
 
   /** What SUBMISSIONS has acknowledged becomes a task: the gateway's part of the promise. */
-  const send = async (task: LoadTask, taskId: string): Promise<Told> => {
+  const send = async (task: LoadTask, taskId?: string): Promise<Told> => {
     const key = headers();
-    key.set('Idempotency-Key', taskId);
+    if (taskId !== undefined) key.set('Idempotency-Key', taskId);
     await js.publish(names.submit(task.tenant, task.type), JSON.stringify(inputOf(task)), {
       headers: key,
       timeout: ANSWER_WITHIN_MS,
@@ -55,7 +61,8 @@ export async function openDoors(options: {
         case 'http':
         case 'batch': {
           const body = { type: task.type, ...inputOf(task) };
-          return toldOf(await call({ key: keyOf(task), path: '/v1/tasks', body, idempotencyKey: taskId }));
+          const key = taskId === undefined ? {} : { idempotencyKey: taskId };
+          return toldOf(await call({ key: keyOf(task), path: '/v1/tasks', body, ...key }));
         }
         case 'log':
           return submitToLog(task, taskId);
@@ -83,15 +90,16 @@ export async function openDoors(options: {
 }
 
 function toldOf(answer: Answer): Told {
-  const { seq } = answer.body;
+  const { id, seq, deduplicated } = answer.body;
   return {
     outcome: outcomeOf(answer),
-    answer: `${answer.status} ${codeIn(answer)}`.trim(),
+    answer: `${answer.status} ${deduplicated ?? codeIn(answer)}`.trim(),
+    ...(answer.ok && id !== undefined ? { taskId: id } : {}),
     ...(answer.ok && seq !== undefined ? { seq } : {}),
   };
 }
 
-const inputOf = ({ payload, priority, delayMs, deadlineInMs, ...task }: LoadTask) => ({
+const inputOf = ({ payload, priority, delayMs, deadlineInMs, join, ...task }: LoadTask) => ({
   payload,
   priority,
   ...(delayMs === undefined ? {} : { delayMs }),
@@ -99,4 +107,11 @@ const inputOf = ({ payload, priority, delayMs, deadlineInMs, ...task }: LoadTask
   ...(task.orderingKey === undefined ? {} : { orderingKey: task.orderingKey }),
   ...(task.concurrencyKey === undefined ? {} : { concurrencyKey: task.concurrencyKey }),
   ...(task.version === undefined ? {} : { version: task.version }),
+  ...joinOf(join),
 });
+
+function joinOf(join: JoinKey | undefined) {
+  if (join === undefined) return {};
+  const { by, ...key } = join;
+  return { [by]: key };
+}

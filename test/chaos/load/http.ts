@@ -7,6 +7,7 @@ export interface Answer {
 export interface AnswerBody {
   readonly id?: string;
   readonly seq?: number;
+  readonly deduplicated?: string;
   readonly code?: string;
   readonly error?: { readonly code?: string };
   readonly [field: string]: unknown;

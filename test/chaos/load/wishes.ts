@@ -1,6 +1,6 @@
 import type { Tenant } from '../../../src/registry/tenants.ts';
 import type { TypeSettings } from '../../../src/registry/type-settings.ts';
-import type { ConcurrencyLimit } from '../checker/evidence.ts';
+import type { ConcurrencyLimit, DispatchRate, IntakeRate } from '../checker/evidence.ts';
 
 /** What a task of the load asks its worker to do; its payload. */
 export interface Wish {
@@ -9,6 +9,17 @@ export interface Wish {
   /** `crash` ends the worker's process, and `hopeless` is an error that no retry helps. */
   readonly bad: 'fail' | 'crash' | 'hopeless';
   readonly ms: number;
+  /** Of a submission that is joined with others of its key: tells whose payload it is. */
+  readonly mark?: string;
+}
+
+/** Of submissions that become one task. */
+export interface JoinKey {
+  readonly by: 'throttle' | 'debounce';
+  readonly key: string;
+  readonly windowMs: number;
+  /** Of a debounce key. */
+  readonly maxWaitMs?: number;
 }
 
 export interface LoadTask {
@@ -22,6 +33,7 @@ export interface LoadTask {
   readonly orderingKey?: string;
   readonly concurrencyKey?: string;
   readonly version?: number;
+  readonly join?: JoinKey;
   /** The client asks for its cancellation this long after it was accepted. */
   readonly cancelAfterMs?: number;
   /** How it is submitted: HTTP, alone or among others, trusted submitter, or a message to the gateway. */
@@ -31,11 +43,12 @@ export interface LoadTask {
 export const TENANTS = ['acme', 'zeta', 'omega'] as const;
 /** Few enough to be reached, enough for what comes. */
 export const TENANT_SETTINGS: Readonly<
-  Record<(typeof TENANTS)[number], Pick<Tenant, 'weight' | 'limits' | 'types'>>
+  Record<(typeof TENANTS)[number], Pick<Tenant, 'weight' | 'limits' | 'submission' | 'types'>>
 > = {
   acme: { weight: 3, types: { notify: { concurrency: 5 } } },
-  zeta: { limits: { ratePerSecond: 50, burst: 20 } },
-  omega: { limits: { concurrency: 4 } },
+  // What comes in is bounded, so that what may start is enough for it at any load.
+  zeta: { limits: { ratePerSecond: 4, burst: 3 }, submission: { ratePerSecond: 1.2, burst: 4 } },
+  omega: { limits: { concurrency: 4 }, types: { probe: { ratePerSecond: 3, burst: 2 } } },
 };
 /** One type for each kind of policy. */
 export const TYPES: Readonly<Record<string, Omit<TypeSettings, 'type'>>> = {
@@ -55,11 +68,23 @@ export const LIMITS: readonly ConcurrencyLimit[] = [
   { type: 'probe', max: 8 },
   { type: 'encode', eachKey: true, max: 2 },
 ];
+export const RATES: readonly DispatchRate[] = [
+  { tenant: 'zeta', ratePerSecond: 4, burst: 3 },
+  { tenant: 'omega', type: 'probe', ratePerSecond: 3, burst: 2 },
+];
+export const INTAKE_RATES: readonly Omit<IntakeRate, 'processes'>[] = [
+  { tenant: 'zeta', ratePerSecond: 1.2, burst: 4 },
+];
 /** The type whose contract changes in the course of a run. */
 export const VERSIONED = 'encode';
 const ORDERED = 'notify';
 const KEYED = 'encode';
 const KEYS = 5;
+const THROTTLED = { type: 'notify', windowMs: 4_000 };
+const DEBOUNCED = { type: 'probe', windowMs: 1_500, maxWaitMs: 5_000 };
+/** Submissions of a key that come close together. */
+export const JOINED_AT_MOST = 4;
+export const JOINED_WITHIN_MS = 1_500;
 /** Longer than the lease of a chaos stand: such an attempt lives by its heartbeats. */
 const LONG_MS = 8_000;
 
@@ -74,7 +99,17 @@ export function drawTask(dice: () => number, release: number): LoadTask {
   const delayed = dice() < 0.1;
   const mortal = dice() < 0.03;
   const keyed = dice() < 0.2;
+  const join = dice() < 0.06 ? drawJoin(dice) : undefined;
   const key = `key-${Math.floor(dice() * KEYS)}`;
+  if (join !== undefined)
+    return {
+      tenant,
+      type: join.by === 'throttle' ? THROTTLED.type : DEBOUNCED.type,
+      payload: drawWish(dice),
+      priority: 1 + Math.floor(dice() * 4),
+      join,
+      via: doorOf(via),
+    };
   return {
     tenant,
     type,
@@ -87,9 +122,25 @@ export function drawTask(dice: () => number, release: number): LoadTask {
     ...(keyed && type === KEYED ? { concurrencyKey: key } : {}),
     ...(type === VERSIONED && dice() < 0.5 ? { version: release } : {}),
     ...(cancelled ? { cancelAfterMs: Math.round(dice() * 3_000) } : {}),
-    via: via < 0.45 ? 'http' : via < 0.55 ? 'batch' : via < 0.8 ? 'log' : 'message',
+    via: doorOf(via),
   };
 }
+
+const doorOf = (dice: number): LoadTask['via'] =>
+  dice < 0.45 ? 'http' : dice < 0.55 ? 'batch' : dice < 0.8 ? 'log' : 'message';
+
+function drawJoin(dice: () => number): JoinKey {
+  if (dice() < 0.5) return { by: 'throttle', key: 'once', windowMs: THROTTLED.windowMs };
+  const { windowMs, maxWaitMs } = DEBOUNCED;
+  return { by: 'debounce', key: 'last', windowMs, maxWaitMs };
+}
+
+/** Another submission of the same key, by whatever door. */
+export const drawAgain = (dice: () => number, { payload: _payload, ...task }: LoadTask): LoadTask => ({
+  ...task,
+  payload: drawWish(dice),
+  via: doorOf(dice()),
+});
 
 function drawWish(dice: () => number): Wish {
   const what = dice();

@@ -59,6 +59,10 @@ export async function collectCopies(options: {
   }
 }
 
+/** How many messages a stream holds. */
+export const storedIn = async (nc: NatsConnection, stream: string): Promise<number> =>
+  (await (await jetstreamManager(nc, { checkAPI: false })).streams.info(stream)).state.messages;
+
 /** In the shape that `apply` gives. */
 const AUDIT = `
   select seq::float8 as seq, round(extract(epoch from stored_at) * 1000)::float8 as "storedAt",

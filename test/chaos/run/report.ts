@@ -5,6 +5,7 @@ import type { DoneFault } from '../nemesis/nemesis.ts';
 import type { NetworkKind } from '../network/network.ts';
 import type { Death } from '../stand/victim.ts';
 import { type Orphan, orphansOf } from './orphans.ts';
+import type { PartLogs } from './part-logs.ts';
 
 /** What a run leaves: the evidence that is judged, and what the figures need besides. */
 export interface Run {
@@ -14,6 +15,7 @@ export interface Run {
   readonly evidence: Evidence;
   readonly faults: readonly DoneFault[];
   readonly deaths: readonly Death[];
+  readonly starts: PartLogs['starts'];
   /** When the load began and ended, ms since 1970. */
   readonly load: { readonly from: number; readonly to: number };
   readonly complaints: readonly string[];
@@ -32,6 +34,8 @@ export interface Report {
   readonly ended: Readonly<Record<string, number>>;
   readonly events: number;
   readonly attemptsLost: number;
+  /** Of dispatchers, and what they began from. */
+  readonly starts: PartLogs['starts'];
   /** Bulk operations, commands on single tasks, pauses, slots: what was done besides. */
   readonly besides: Readonly<Record<string, number>>;
   readonly faults: Readonly<Record<string, number>>;
@@ -82,9 +86,11 @@ export function reportOf(run: Run): Report {
     unknown,
     ...endsOf(log),
     events: log.length,
+    starts: run.starts,
     attemptsLost: log.filter(({ event }) => event.kind === 'RETRY_CLAIMED').length,
     besides: {
       ...countBy(operations.flatMap(({ op }) => (op === 'submit' ? [] : [op]))),
+      ...countBy(evidence.joined.map(({ by }) => by)),
       ...countBy(evidence.bulks.map(({ kind }) => kind)),
       pause: evidence.pauses.length,
       slot: evidence.slots.length,
@@ -162,6 +168,7 @@ export function reportText(report: Report): string {
     ],
     ['tasks', `${report.tasks}: ${listText(report.ended)}`],
     ['events', `${report.events}, of which attempts lost ${report.attemptsLost}`],
+    ['dispatchers began', `from a snapshot ${report.starts.snapshot}, from the log ${report.starts.log}`],
     ['besides', listText(report.besides)],
     ['faults', `${listText(report.faults)} (not done: ${report.faultsNotDone})`],
     ['longest recovery', `${seconds(report.longestRecoveryMs)} after ${report.recoveredFrom || 'nothing'}`],

@@ -2,8 +2,10 @@ import { createWriteStream } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { pino } from 'pino';
+import type { Logger } from '../../../src/observe/log.ts';
 import { connectNats } from '../../../src/platform/nats.ts';
-import type { Operation } from '../checker/evidence.ts';
+import type { JoinedSubmission, Operation } from '../checker/evidence.ts';
 import { startClients } from '../load/clients.ts';
 import { openDoors } from '../load/doors.ts';
 import { followEvents } from '../load/event-stream.ts';
@@ -12,13 +14,14 @@ import { startOperator } from '../load/operator.ts';
 import { RELEASES } from '../load/releases.ts';
 import { firedSlots, putSchedules } from '../load/schedules.ts';
 import { startSubscriber } from '../load/subscriber.ts';
-import { LIMITS, TENANTS } from '../load/wishes.ts';
+import { INTAKE_RATES, LIMITS, RATES, TENANTS } from '../load/wishes.ts';
 import { healAll, runFaults } from '../nemesis/nemesis.ts';
 import { planFaults } from '../nemesis/plan.ts';
 import type { NetworkWish } from '../network/choose.ts';
 import { openStand, type Stand, type StandSize } from '../stand/stand.ts';
 import { endedBulks, verifyAll } from './answers.ts';
-import { collectCopies } from './collect.ts';
+import { collectCopies, storedIn } from './collect.ts';
+import { readPartLogs } from './part-logs.ts';
 import { untilQuiet } from './quiet.ts';
 import { type Report, type Run, reportOf } from './report.ts';
 
@@ -37,6 +40,7 @@ export interface RunOptions {
 
 const CATCH_UP_MS = 60_000;
 const PROGRESS_EVERY_MS = 30_000;
+const CLIENTS = 'clients';
 /** Part of the run after which the workers get their second release. */
 const ROLL_OUT_AT = 0.4;
 
@@ -72,7 +76,7 @@ export async function runChaos(options: RunOptions): Promise<Report> {
 
 async function hurtAndObserve(
   stand: Stand,
-  { seed, seconds, tasksPerSecond, log, signal }: RunOptions,
+  { dir, seed, seconds, size, tasksPerSecond, log, signal }: RunOptions,
   record: (kind: string, entry: object) => void,
 ): Promise<Omit<Run, 'seed' | 'seconds'>> {
   const { apis, keys, operatorKey, names } = stand;
@@ -81,10 +85,10 @@ async function hurtAndObserve(
   const call = callOver(apis);
   const key = keys.get(scheduled) ?? '';
   const schedules = await putSchedules({ call, tenant: scheduled, key, seconds });
-  const doors = await openDoors({ call, keys, nc, names });
+  const doors = await openDoors({ call, keys, nc, names, logger: await clientsLogger(dir) });
   const subscriber = await startSubscriber(nc, names);
   const stream = followEvents(apis, operatorKey);
-  const recordOperation = (operation: Operation): void => record('operation', operation);
+  const recordOperation = (operation: Operation | JoinedSubmission): void => record('operation', operation);
   let release = 1;
   const load = { seed, tasksPerSecond, doors, release: () => release };
   const clients = startClients({ ...load, record: recordOperation });
@@ -127,7 +131,9 @@ async function hurtAndObserve(
   await stand.rollOut(release, new AbortController().signal);
   log('healed; waiting until every task has ended');
   const bulks = await endedBulks(call, operatorKey);
-  const complaints = await untilQuiet({ subscriber, stream, operations: clients.operations });
+  const { operations, joined } = clients;
+  const submissions = (): Promise<number> => storedIn(stand.nc, names.streams.submissions);
+  const complaints = await untilQuiet({ subscriber, stream, operations, joined, submissions });
   await Promise.all([subscriber.stop(), stream.stop()]);
   await doors.close();
   await nc.close();
@@ -139,20 +145,27 @@ async function hurtAndObserve(
     catchUpMs: CATCH_UP_MS,
   });
   const { verified, complaints: more } = await verifyAll(call, operatorKey);
+  const { alone, starts } = await readPartLogs(join(dir, 'parts'), [...stand.targets.parts, CLIENTS]);
   return {
     faults,
+    starts,
     deaths: stand.deaths,
     network: stand.network,
     load: { from, to },
     complaints: [...complaints, ...bulks.complaints, ...copies.complaints, ...more],
     evidence: {
-      operations: [...clients.operations, ...operator.commands],
+      operations: [...operations, ...operator.commands],
+      joined,
       log: copies.log,
       history: copies.history,
       audit: copies.audit,
       feeds: { reader: subscriber.heard, http: stream.heard },
       live: subscriber.live,
       limits: LIMITS,
+      rates: RATES,
+      // The clients' submitters are one process.
+      intakeRates: INTAKE_RATES.map((rate) => ({ ...rate, processes: size.apis + 1 })),
+      alone,
       schedules,
       slots: firedSlots(copies.log),
       pauses: operator.pauses,
@@ -162,4 +175,13 @@ async function hurtAndObserve(
       verified,
     },
   };
+}
+
+/** Where the other parts' logs are: what the trusted submitters have to say. */
+async function clientsLogger(dir: string): Promise<Logger> {
+  const own = join(dir, 'parts', CLIENTS);
+  await mkdir(own, { recursive: true });
+  const settings = { base: null, timestamp: pino.stdTimeFunctions.isoTime };
+  const logger: Logger = pino(settings, pino.destination({ dest: join(own, 'log'), sync: true }));
+  return logger;
 }
