@@ -158,7 +158,7 @@ class Namespaces {
   /** The interfaces go with them. */
   async remove(): Promise<void> {
     process.off('exit', this.#onExit);
-    for (const name of this.#made.splice(0)) await run('ip', ['netns', 'del', name]);
+    await Promise.all(this.#made.splice(0).map((name) => run('ip', ['netns', 'del', name])));
   }
 }
 

@@ -1,12 +1,20 @@
 import { freePort } from '../../../src/platform/embedded/ports.ts';
 import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts';
-import type { Door, Home, Link, Network, Peer } from './network.ts';
+import type { Door, Link, Network, Peer } from './network.ts';
 
 const LOOPBACK = '127.0.0.1';
 
 /** Everything on the loopback interface, and a TCP proxy for each way of a part to a server. Needs no rights. */
 export function openProxies(): Network {
   const proxies: TcpProxy[] = [];
+  const given = new Set<number>();
+  /** One that no part was given: a part may bind its own only later. */
+  const unusedPort = async (): Promise<number> => {
+    const port = await freePort();
+    if (given.has(port)) return unusedPort();
+    given.add(port);
+    return port;
+  };
   const towards = async ({ port }: Door): Promise<TcpProxy> => {
     const proxy = await startTcpProxy({ port });
     proxies.push(proxy);
@@ -14,12 +22,7 @@ export function openProxies(): Network {
   };
   return {
     kind: 'proxies',
-    home: async (part): Promise<Home> => ({
-      part,
-      network: undefined,
-      bind: LOOPBACK,
-      port: () => freePort(),
-    }),
+    home: async (part) => ({ part, network: undefined, bind: LOOPBACK, port: unusedPort }),
     async open({ name, to }) {
       const outward = await Promise.all(to.map(towards));
       return linkOver({ name, outward, inward: [] });
