@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { cli, refusal, widest } from '../../test/support/command-line.ts';
+import { catalogue } from '../domain/errors.ts';
+import { settings } from '../platform/config.ts';
+import { ENVIRONMENT } from './connection.ts';
 
 const ID = '01890a5d-ac96-774b-bcce-b302099a8057';
 
@@ -119,5 +122,25 @@ describe('the exit code', () => {
     });
     expect(exit).toBe(4);
     expect(err).toContain('answer_unexpected');
+  });
+});
+
+describe('the next step that an error of the catalogue names', () => {
+  const steps = Object.values(catalogue).map(({ fix }) => fix);
+
+  test('is a command that there is', async () => {
+    const commands = steps.flatMap((fix) => [...fix.matchAll(/taskledger (\w+) (\w+)/g)]);
+    expect(commands).not.toEqual([]);
+    for (const [, noun, verb] of commands) expect((await cli(`${noun} --help`)).out).toContain(`  ${verb} `);
+  });
+
+  test('is a setting that there is', () => {
+    const known = [
+      ...Object.values(settings).map(({ env }) => env),
+      ...Object.values(ENVIRONMENT).map(({ name }) => name),
+    ];
+    const named = steps.flatMap((fix) => fix.match(/TASKLEDGER_\w+/g) ?? []);
+    expect(named).not.toEqual([]);
+    for (const setting of named) expect(known).toContain(setting);
   });
 });

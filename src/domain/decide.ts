@@ -24,7 +24,7 @@ import {
 
 /**
  * What event a command gives in a state, or why none. Pure: no clock, no ids, no I/O.
- * Errors: the "Transitions" part of the catalogue. Appending the event with `expected = state?.seq ?? 0` is the caller's part.
+ * Errors: those of `catalogue/tasks.ts`. Appending the event with `expected = state?.seq ?? 0` is the caller's part.
  */
 export function decide(state: TaskState | undefined, command: Command): Result<TaskEvent> {
   if (command.kind === 'ingest' || command.kind === 'reject') {

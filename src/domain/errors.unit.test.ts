@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { catalogue, type ErrorCode, type ErrorEntry, err, TaskledgerError } from './errors.ts';
+import type { ErrorEntry } from './catalogue/entry.ts';
+import { logErrors } from './catalogue/log.ts';
+import { readModelErrors } from './catalogue/read-models.ts';
+import { requestErrors } from './catalogue/requests.ts';
+import { serverErrors } from './catalogue/servers.ts';
+import { taskErrors } from './catalogue/tasks.ts';
+import { catalogue, type ErrorCode, err, TaskledgerError } from './errors.ts';
 
 const entries = Object.entries(catalogue) as [ErrorCode, ErrorEntry][];
 const slotsOf = (...templates: string[]): string[] =>
@@ -28,6 +34,11 @@ describe.each(entries)('%s', (code, { status, retryable, message, fix }) => {
     expect(`${error.message} ${error.fix}`).not.toMatch(/[{}]/);
     for (const slot of slotsOf(message)) expect(error.message).toContain(`<${slot}>`);
   });
+});
+
+test('no code stands in two subjects of the catalogue, where one would hide the other', () => {
+  const subjects = [requestErrors, taskErrors, logErrors, readModelErrors, serverErrors];
+  expect(subjects.flatMap((subject) => Object.keys(subject)).sort()).toEqual(Object.keys(catalogue).sort());
 });
 
 describe('an error', () => {
