@@ -1,19 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { FencedLog, taskIdOf } from '../../test/support/fenced-log.ts';
-import type { Command } from '../domain/commands.ts';
-import { decide } from '../domain/decide.ts';
-import { TaskledgerError } from '../domain/errors.ts';
-import type { Actor } from '../domain/events.ts';
+import { CoreBetween, happenings } from '../../test/support/core-between.ts';
+import { NOW } from '../../test/support/core-world.ts';
 import { RUNNING, type TaskState, TERMINAL } from '../domain/task.ts';
 import { DispatchCore } from './core.ts';
-import type { Decision } from './decisions.ts';
-import { stateOf } from './live-task.ts';
 
 /** Everything that may hold a task back, in a random world with failovers: what is promised exactly holds at every moment. */
 
-const NOW = Date.parse('2026-01-01T00:00:00Z');
-const actor: Actor = { kind: 'dispatcher', id: 'd1' };
 const TENANTS = ['acme', 'zeta', 'omega'] as const;
 const TYPES = ['transcode', 'probe'] as const;
 const createdAt = '2026-01-01T00:00:00.000Z';
@@ -28,15 +21,16 @@ const typeSettings = {
   probe: {},
 } as const;
 /** What the settings above allow at one time. */
-const bounds: readonly { readonly tenant?: string; readonly type?: string; readonly max: number }[] = [
+const bounds: readonly (Scope & { readonly max: number })[] = [
   { tenant: 'acme', max: 3 },
   { tenant: 'acme', type: 'probe', max: 1 },
   { tenant: 'zeta', type: 'transcode', max: 2 },
   { type: 'transcode', max: 5 },
 ];
 
-const moves = ['claim', 'start', 'complete', 'fail', 'lose', 'requestCancel', 'replay', 'carry'] as const;
+/** One thing that happens, to a task, on the wire, or to the dispatchers. */
 const step = fc.oneof(
+  ...happenings,
   {
     weight: 4,
     arbitrary: fc.record({
@@ -50,31 +44,6 @@ const step = fc.oneof(
     }),
   },
   {
-    weight: 8,
-    arbitrary: fc.record({
-      do: fc.constant('move' as const),
-      task: fc.nat(),
-      move: fc.constantFrom('claim' as const, 'start' as const, 'claim' as const, 'start' as const, ...moves),
-    }),
-  },
-  {
-    weight: 5,
-    arbitrary: fc.record({ do: fc.constant('show' as const), events: fc.integer({ min: 1, max: 5 }) }),
-  },
-  { weight: 5, arbitrary: fc.record({ do: fc.constant('decide' as const) }) },
-  {
-    weight: 6,
-    arbitrary: fc.record({
-      do: fc.constant('outcome' as const),
-      intent: fc.nat(),
-      how: fc.constantFrom('stored' as const, 'stored' as const, 'unheard' as const, 'unsent' as const),
-    }),
-  },
-  {
-    weight: 3,
-    arbitrary: fc.record({ do: fc.constant('time' as const), ms: fc.constantFrom(1, 100, 700, 5_000) }),
-  },
-  {
     weight: 1,
     arbitrary: fc.record({
       do: fc.constant('pause' as const),
@@ -86,6 +55,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant('failover' as const) }) },
 );
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+type Scope = { readonly tenant?: string | undefined; readonly type?: string | undefined };
 
 const newCore = (): DispatchCore => {
   const core = new DispatchCore({
@@ -100,160 +70,84 @@ const newCore = (): DispatchCore => {
 };
 
 class BoundedWorld {
-  readonly log = new FencedLog(NOW);
-  core = newCore();
-  readonly #paused = new Map<string, { tenant?: string | undefined; type?: string | undefined }>();
-  #intents: Decision[] = [];
-  #shown = 0;
+  readonly #between: CoreBetween;
+  readonly #paused = new Map<string, Scope>();
   #tasks = 0;
 
   constructor() {
-    this.core.enter('leading');
+    const core = newCore();
+    core.enter('leading');
+    this.#between = new CoreBetween(core);
   }
 
   run(step: Step): void {
+    const { log } = this.#between;
     switch (step.do) {
       case 'ingest': {
         this.#tasks += 1;
         const { tenant, type, priority, delayMs, key, keyName } = step;
-        this.log.ingest(this.#tasks, {
+        log.ingest(this.#tasks, {
           tenant,
           type,
           priority,
           policy: { maxRetries: 1, backoff: { kind: 'fixed', baseMs: 300 }, jitter: 'none' },
-          ...(delayMs === 0 ? {} : { runAt: this.log.now + delayMs }),
+          ...(delayMs === 0 ? {} : { runAt: log.now + delayMs }),
           ...(key === 'ordered' || key === 'both' ? { orderingKey: keyName } : {}),
           ...(key === 'shared' || key === 'both' ? { concurrencyKey: keyName } : {}),
         });
         return;
       }
-      case 'move':
-        if (this.#tasks > 0) this.#move(taskIdOf(1 + (step.task % this.#tasks)), step.move);
-        return;
-      case 'show':
-        this.show(step.events);
-        return;
       case 'decide':
-        this.decide();
-        return;
-      case 'outcome':
-        this.outcome(step.intent, step.how);
-        return;
-      case 'time':
-        this.log.now += step.ms;
-        this.core.advance(this.log.now);
+        this.#decide();
         return;
       case 'pause':
-        this.pause(step);
+        this.#pause(this.#between.core, step);
         return;
       case 'failover':
-        this.failover();
+        this.#failover();
         return;
       default:
-        step satisfies never;
+        this.#between.run(step);
     }
   }
 
-  show(events = this.log.events.length): void {
-    const upTo = Math.min(this.log.events.length, this.#shown + events);
-    for (const recorded of this.log.events.slice(this.#shown, upTo)) this.core.observe(recorded);
-    this.#shown = upTo;
-  }
-
-  decide(): void {
-    const made: Decision[] = [];
-    this.core.decide(made, this.log.now);
-    for (const decision of made) {
-      if (decision.kind === 'queue') {
-        const { tenant, line } = decision.task;
-        const held = [...this.#paused.values()].find((scope) => covers(scope, { tenant, type: line.type }));
-        expect(held, `${decision.task.id} is queued although it is paused`).toBeUndefined();
-      }
-      this.#intents.push(decision);
+  #decide(): void {
+    for (const { kind, task } of this.#between.decide()) {
+      if (kind !== 'queue') continue;
+      const { tenant, line } = task;
+      const held = [...this.#paused.values()].find((scope) => covers(scope, { tenant, type: line.type }));
+      expect(held, `${task.id} is queued although it is paused`).toBeUndefined();
     }
   }
 
-  /** `unheard`: it is stored, and nobody heard the answer. `unsent`: it is not, and nobody knows. */
-  outcome(index: number, how: 'stored' | 'unheard' | 'unsent'): void {
-    const [intent] = this.#intents.splice(index % Math.max(1, this.#intents.length), 1);
-    if (intent === undefined) return;
-    const { task, seq } = intent;
-    if (how === 'unsent') {
-      this.core.unresolved(task, this.log.now + 500);
-      return;
-    }
-    const truth = this.log.state(task.id);
-    if (!task.known && truth?.seq === seq && task.seq === seq && !this.core.learn(task, truth, this.log.now))
-      return;
-    if (task.seq !== seq || !task.known) {
-      this.core.refused(task, seq, this.log.now);
-      return;
-    }
-    const state = stateOf(task, null);
-    const kind = state.cancelRequested ? 'cancel' : intent.kind;
-    const decided = decide(state, {
-      kind,
-      inlinePayload: true,
-      eventId: taskIdOf(0xd000_0000 + this.log.events.length),
-      at: this.log.now,
-      actor,
-    } as Command);
-    if (!decided.ok) throw decided.error;
-    const outcome = this.log.append(decided.value, seq);
-    if (how === 'unheard') this.core.unresolved(task, this.log.now + 500);
-    else if (outcome.status === 'conflict') this.core.refused(task, seq, this.log.now);
-  }
-
-  pause({
-    tenant,
-    type,
-    paused,
-  }: {
-    tenant?: string | undefined;
-    type?: string | undefined;
-    paused: boolean;
-  }): void {
+  #pause(core: DispatchCore, { tenant, type, paused }: Scope & { readonly paused: boolean }): void {
     if (tenant === undefined && type === undefined) return;
     const scope = { tenant, type };
     const pause = { paused: true, reason: 'r', actor: 'a', at: createdAt } as const;
-    this.core.terms.putPause(scope, paused ? pause : undefined, this.log.now);
+    core.terms.putPause(scope, paused ? pause : undefined, this.#between.log.now);
     if (paused) this.#paused.set(JSON.stringify(scope), scope);
     else this.#paused.delete(JSON.stringify(scope));
   }
 
-  resumeAll(): void {
-    for (const scope of this.#paused.values()) this.pause({ ...scope, paused: false });
-  }
-
-  /** Another leader, from the log alone. What the one before had under way was not stored, or is in the log. */
-  failover(): void {
-    this.#intents = [];
-    this.core = newCore();
-    for (const scope of this.#paused.values()) this.pause({ ...scope, paused: true });
-    this.#shown = 0;
-    this.show();
-    this.core.advance(this.log.now);
-    this.core.enter('leading');
+  #failover(): void {
+    const core = newCore();
+    for (const scope of this.#paused.values()) this.#pause(core, { ...scope, paused: true });
+    this.#between.replace(core);
   }
 
   /** Nothing is paused any more and workers do everything well, until nothing is left. */
   rest(): void {
-    this.resumeAll();
+    for (const scope of this.#paused.values()) this.#pause(this.#between.core, { ...scope, paused: false });
     for (let round = 0; round < 200 && this.open().length > 0; round++) {
-      this.log.now += 500;
-      this.core.advance(this.log.now);
-      this.show();
-      this.decide();
-      while (this.#intents.length > 0) this.outcome(0, 'stored');
-      this.show();
+      this.#between.settle();
       for (const { id } of this.open())
-        for (const move of ['claim', 'start', 'complete'] as const) this.#move(id, move);
+        for (const move of ['claim', 'start', 'complete'] as const) this.#between.move(id, move);
       this.check();
     }
   }
 
   open(): TaskState[] {
-    return [...this.log.states].filter(({ status }) => !TERMINAL.has(status));
+    return [...this.#between.log.states].filter(({ status }) => !TERMINAL.has(status));
   }
 
   check(): void {
@@ -278,20 +172,10 @@ class BoundedWorld {
       expect(before, `${task.id} overtakes`).toEqual([]);
     }
   }
-
-  #move(id: string, move: (typeof moves)[number]): void {
-    try {
-      if (move === 'carry') this.log.do(id, actor, { kind: 'carry' });
-      else this.log[move](id);
-    } catch (error) {
-      // The rules refuse what makes no sense now: then it does not happen.
-      if (!(error instanceof TaskledgerError)) throw error;
-    }
-  }
 }
 
 const covers = (
-  scope: { readonly tenant?: string | undefined; readonly type?: string | undefined },
+  scope: Scope,
   { tenant, type }: { readonly tenant: string; readonly type: string },
 ): boolean =>
   (scope.tenant === undefined || scope.tenant === tenant) &&

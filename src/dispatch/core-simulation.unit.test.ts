@@ -1,54 +1,35 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { FencedLog, taskIdOf } from '../../test/support/fenced-log.ts';
-import type { Command } from '../domain/commands.ts';
-import { decide } from '../domain/decide.ts';
-import { TaskledgerError } from '../domain/errors.ts';
+import { CoreBetween, type Happening, happenings } from '../../test/support/core-between.ts';
 import type { Actor } from '../domain/events.ts';
 import type { Priority } from '../domain/names.ts';
-import { deadLetterReason, TERMINAL } from '../domain/task.ts';
+import { TERMINAL } from '../domain/task.ts';
 import { DispatchCore } from './core.ts';
-import type { Decision } from './decisions.ts';
-import { stateOf } from './live-task.ts';
 
-const NOW = Date.parse('2026-01-01T00:00:00Z');
-const actor: Actor = { kind: 'dispatcher', id: 'd1' };
 const rival: Actor = { kind: 'dispatcher', id: 'd2' };
 
-/** One thing that happens, in the log, on the wire, or in the core. Numbers are taken modulo what there is. */
+/** One thing that happens, in the log, on the wire, or in the core. */
 type Step =
+  | Happening
   | {
       readonly do: 'ingest';
       readonly priority: number;
       readonly delayMs: number;
       readonly deadlineMs: number;
     }
-  | { readonly do: 'move'; readonly task: number; readonly move: (typeof moves)[number] }
   | {
       readonly do: 'reschedule';
       readonly task: number;
       readonly priority: Priority;
       readonly delayMs: number | null;
     }
-  | { readonly do: 'show'; readonly events: number }
-  | { readonly do: 'decide' }
-  | { readonly do: 'outcome'; readonly intent: number; readonly how: 'normal' | 'unheard' | 'unsent' }
-  | { readonly do: 'time'; readonly ms: number }
+  /** Another dispatcher queues the task. */
+  | { readonly do: 'rival'; readonly task: number }
   | { readonly do: 'age'; readonly back: number }
   | { readonly do: 'phase'; readonly phase: 'following' | 'leading' };
-const moves = [
-  'claim',
-  'start',
-  'complete',
-  'fail',
-  'lose',
-  'requestCancel',
-  'replay',
-  'rival',
-  'carry',
-] as const;
 
 const step: fc.Arbitrary<Step> = fc.oneof(
+  ...happenings,
   {
     weight: 3,
     arbitrary: fc.record({
@@ -56,14 +37,6 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       priority: fc.integer({ min: 1, max: 4 }),
       delayMs: fc.constantFrom(0, 0, 100, 2_000),
       deadlineMs: fc.constantFrom(0, 0, 0, 3_000),
-    }),
-  },
-  {
-    weight: 8,
-    arbitrary: fc.record({
-      do: fc.constant('move' as const),
-      task: fc.nat(),
-      move: fc.constantFrom('claim' as const, 'start' as const, 'claim' as const, 'start' as const, ...moves),
     }),
   },
   {
@@ -75,29 +48,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       delayMs: fc.constantFrom(null, 50, 1_500),
     }),
   },
-  {
-    weight: 5,
-    arbitrary: fc.record({ do: fc.constant('show' as const), events: fc.integer({ min: 1, max: 5 }) }),
-  },
-  { weight: 4, arbitrary: fc.record({ do: fc.constant('decide' as const) }) },
-  {
-    weight: 5,
-    arbitrary: fc.record({
-      do: fc.constant('outcome' as const),
-      intent: fc.nat(),
-      how: fc.constantFrom(
-        'normal' as const,
-        'normal' as const,
-        'normal' as const,
-        'unheard' as const,
-        'unsent' as const,
-      ),
-    }),
-  },
-  {
-    weight: 2,
-    arbitrary: fc.record({ do: fc.constant('time' as const), ms: fc.constantFrom(1, 100, 700, 5_000) }),
-  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('rival' as const), task: fc.nat() }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('age' as const), back: fc.constantFrom(0, 0, 5) }) },
   {
     weight: 1,
@@ -108,21 +59,26 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-/** The core between a log that others write to as well and appends whose outcomes come late, or never. */
 class Simulation {
-  readonly log = new FencedLog(NOW);
-  readonly core: DispatchCore;
-  readonly intents: Decision[] = [];
-  #shown = 0;
+  readonly #between: CoreBetween;
   #tasks = 0;
 
   constructor(windowMin: number) {
-    this.core = new DispatchCore({
+    const core = new DispatchCore({
       window: { min: windowMin, max: 1_000, ms: 500 },
       inlinePayloadBytes: 100,
       payloadCacheBytes: 300,
     });
-    this.core.enter('leading');
+    core.enter('leading');
+    this.#between = new CoreBetween(core);
+  }
+
+  get core(): DispatchCore {
+    return this.#between.core;
+  }
+
+  get log() {
+    return this.#between.log;
   }
 
   run(step: Step): void {
@@ -136,28 +92,14 @@ class Simulation {
           ...(step.deadlineMs === 0 ? {} : { deadlineAt: this.log.now + step.deadlineMs }),
         });
         return;
-      case 'move':
-        if (this.#tasks > 0) this.#move(taskIdOf(1 + (step.task % this.#tasks)), step.move);
-        return;
       case 'reschedule': {
         const { priority, delayMs } = step;
         const runAt = delayMs === null ? null : this.log.now + delayMs;
-        if (this.#tasks > 0)
-          this.#try(() => this.log.reschedule(taskIdOf(1 + (step.task % this.#tasks)), { priority, runAt }));
+        this.#to(step.task, (id) => this.log.reschedule(id, { priority, runAt }));
         return;
       }
-      case 'show':
-        this.show(step.events);
-        return;
-      case 'decide':
-        this.decide();
-        return;
-      case 'outcome':
-        this.outcome(step.intent, step.how);
-        return;
-      case 'time':
-        this.log.now += step.ms;
-        this.core.advance(this.log.now);
+      case 'rival':
+        this.#to(step.task, (id) => this.log.do(id, rival, { kind: 'queue', inlinePayload: true }));
         return;
       case 'age':
         this.core.age(this.core.position - step.back);
@@ -166,92 +108,19 @@ class Simulation {
         this.core.enter(step.phase);
         return;
       default:
-        step satisfies never;
+        this.#between.run(step);
     }
   }
 
-  show(events = this.log.events.length): void {
-    for (const recorded of this.log.events.slice(this.#shown, this.#shown + events))
-      this.core.observe(recorded);
-    this.#shown = Math.min(this.log.events.length, this.#shown + events);
-  }
-
-  decide(): void {
-    const made: Decision[] = [];
-    this.core.decide(made, this.log.now);
-    for (const decision of made) {
-      const before = this.intents.find(({ task, seq }) => task === decision.task && seq === decision.seq);
-      expect(before, `two appends under way for ${decision.task.id} at ${decision.seq}`).toBeUndefined();
-      this.intents.push(decision);
-    }
-  }
-
-  /** What the performer does, and what may become of it. */
-  outcome(index: number, how: 'normal' | 'unheard' | 'unsent'): void {
-    const [intent] = this.intents.splice(index % Math.max(1, this.intents.length), 1);
-    if (intent === undefined) return;
-    const { task, seq } = intent;
-    if (how === 'unsent') {
-      this.core.unresolved(task, this.log.now + 500);
-      return;
-    }
-    const truth = this.log.state(task.id);
-    if (!task.known && truth?.seq === seq && task.seq === seq && !this.core.learn(task, truth, this.log.now))
-      return;
-    if (task.seq !== seq || !task.known) {
-      this.core.refused(task, seq, this.log.now);
-      return;
-    }
-    const carry = intent.kind === 'carry' && truth !== undefined && truth.seq === seq;
-    const state = carry ? truth : stateOf(task, null);
-    const kind = carry
-      ? 'carry'
-      : state.cancelRequested
-        ? 'cancel'
-        : deadLetterReason(state, this.log.now)
-          ? 'dead_letter'
-          : intent.kind;
-    const decided = decide(state, {
-      kind,
-      inlinePayload: true,
-      eventId: taskIdOf(0xd000_0000 + this.log.events.length),
-      at: this.log.now,
-      actor,
-    } as Command);
-    if (!decided.ok) throw new Error(`the core asked for ${kind} of ${task.id}: ${decided.error.message}`);
-    const outcome = this.log.append(decided.value, seq);
-    if (how === 'unheard') this.core.unresolved(task, this.log.now + 500);
-    else if (outcome.status === 'conflict') this.core.refused(task, seq, this.log.now);
-  }
-
-  /** Lets everything come to rest: nothing new from outside, all outcomes normal. */
+  /** Lets everything come to rest: nothing new from outside, all outcomes heard. */
   rest(): void {
     this.core.enter('leading');
-    for (let round = 0; round < 50; round++) {
-      this.log.now += 500;
-      this.core.advance(this.log.now);
-      this.show();
-      this.decide();
-      while (this.intents.length > 0) this.outcome(0, 'normal');
-      this.show();
-    }
+    for (let round = 0; round < 50; round++) this.#between.settle();
   }
 
-  #move(id: string, move: (typeof moves)[number]): void {
-    this.#try(() => {
-      if (move === 'rival') this.log.do(id, rival, { kind: 'queue', inlinePayload: true });
-      else if (move === 'carry') this.log.do(id, rival, { kind: 'carry' });
-      else this.log[move](id);
-    });
-  }
-
-  #try(happen: () => unknown): void {
-    try {
-      happen();
-    } catch (error) {
-      // The rules refuse what makes no sense now: then it does not happen.
-      if (!(error instanceof TaskledgerError)) throw error;
-    }
+  #to(task: number, happen: (id: string) => unknown): void {
+    const id = this.#between.pick(task);
+    if (id !== undefined) this.#between.attempt(() => happen(id));
   }
 }
 
@@ -285,7 +154,7 @@ describe('the core in a random world', () => {
         const simulation = new Simulation(2);
         for (const each of steps) {
           // A rival, or an append stored unheard, may put more into the window than the core would.
-          if (each.do === 'move' && each.move === 'rival') continue;
+          if (each.do === 'rival') continue;
           if (each.do === 'outcome' && each.how === 'unheard') continue;
           simulation.run(each);
           const line = simulation.core.stats()['transcode'];
