@@ -1,20 +1,12 @@
-import {
-  type EventOf,
-  type Facts,
-  FIRST_VERSION,
-  type NextStep,
-  type Recorded,
-  type TaskEvent,
-} from '../domain/events.ts';
-import type { Priority } from '../domain/names.ts';
+import type { Recorded } from '../domain/events.ts';
 import type { TaskState } from '../domain/task.ts';
 import type { CoreSettings, Decision, LineStats, Phase, Woken } from './decisions.ts';
+import { EventFold } from './event-fold.ts';
 import { explain, type WhyFact } from './explain.ts';
-import { readId } from './id-bits.ts';
 import { Lateness } from './lateness.ts';
 import type { Ledger, TokenState } from './ledger.ts';
 import { delayedByType, flowOf, statsOf, waitingByLine, waitingByType } from './line-figures.ts';
-import { LiveTask, Mode, PayloadSize } from './live-task.ts';
+import { type LiveTask, Mode } from './live-task.ts';
 import { PayloadCache } from './payload-cache.ts';
 import { mayAge, Placement } from './placement.ts';
 import type { RestoredBlock } from './snapshot/format.ts';
@@ -22,7 +14,6 @@ import { restoreTasks, type SeenByShard } from './snapshot/restore.ts';
 import { rowOf, type TaskRow } from './snapshot/task-row.ts';
 import { TaskIndex } from './task-index.ts';
 import type { TypeLine } from './type-line.ts';
-import { versionOf } from './version-of.ts';
 
 /** Dead letters and cancellations whose appends may be under way together. */
 const MAX_ENDING = 256;
@@ -44,6 +35,7 @@ export class DispatchCore {
   readonly #tasks = new TaskIndex();
   readonly #place: Placement;
   readonly #payloads: PayloadCache;
+  readonly #events: EventFold;
   readonly lateness = new Lateness();
   #phase: Phase = 'replaying';
   #position = 0;
@@ -54,6 +46,7 @@ export class DispatchCore {
     this.#settings = settings;
     this.#place = new Placement(settings.window);
     this.#payloads = new PayloadCache(settings);
+    this.#events = new EventFold({ tasks: this.#tasks, place: this.#place, payloads: this.#payloads });
   }
 
   /** Sequence of the last event folded. */
@@ -103,6 +96,7 @@ export class DispatchCore {
   enter(phase: Phase): void {
     const replayed = this.#phase === 'replaying';
     this.#phase = phase;
+    this.#events.past = phase === 'replaying';
     for (const line of this.#place.lines) {
       if (replayed) line.setClaimsAside();
       this.#place.touch(line);
@@ -137,56 +131,13 @@ export class DispatchCore {
     this.#position = seq;
     if (this.#seen?.isPast(seq)) this.#seen = undefined;
     if (this.#seen?.has(event.taskId, seq)) this.#pay(recorded);
-    else this.#fold(recorded);
+    else this.#events.fold(recorded);
   }
 
   /** An event that its task has in it already: what it says of others. */
   #pay({ event, storedAt }: Recorded): void {
     if (event.kind === 'QUEUED' && event.from !== 'QUEUED')
       this.#place.ledger.charge(this.#place.ledger.share(event.tenant, event.type), storedAt);
-  }
-
-  #fold({ event, seq, storedAt }: Recorded): void {
-    const known = this.#tasks.get(event.tenant, event.taskId);
-    switch (event.kind) {
-      case 'INGESTED':
-        this.#ingested(this.#begun(known, event, { seq, known: true }), event, storedAt);
-        return;
-      case 'REPLAYED':
-        this.#replayed(this.#begun(known, event, { seq, known: false }), event, storedAt);
-        return;
-      case 'CARRIED':
-        if (known === undefined)
-          this.#carriedAnew(this.#begun(undefined, event, { seq, known: false }), event, storedAt);
-        else this.#carriedOn(known, event, { seq, storedAt });
-        return;
-      case 'QUEUED':
-        this.#queued(this.#moved(known, event, seq), event, storedAt);
-        return;
-      case 'CLAIMED':
-      case 'PROCESSING':
-        this.#ran(this.#moved(known, event, seq), event);
-        return;
-      case 'FAILED':
-      case 'RETRY_CLAIMED':
-        this.#attemptEnded(this.#moved(known, event, seq), event, storedAt);
-        return;
-      case 'CANCEL_REQUESTED':
-        this.#cancelRequested(this.#moved(known, event, seq));
-        return;
-      case 'RESCHEDULED':
-        this.#rescheduled(this.#moved(known, event, seq), event, storedAt);
-        return;
-      case 'REJECTED':
-      case 'COMPLETED':
-      case 'DEAD_LETTER':
-      case 'CANCELLED':
-      case 'DISCARDED':
-        if (known !== undefined) this.#forget(known);
-        return;
-      default:
-        event satisfies never;
-    }
   }
 
   /** Wakes what is due at `now` (ms since 1970), at most `limit` tasks: `nextWakeAt` tells whether that was all. */
@@ -295,7 +246,7 @@ export class DispatchCore {
   learn(task: LiveTask, state: TaskState, now: number): boolean {
     task.cancelRequested = state.cancelRequested;
     task.payloadSeq = state.payloadSeq;
-    this.#learnFacts(task, state.facts);
+    this.#events.learnFacts(task, state.facts);
     this.#place.watchDeadline(task);
     if (!task.keyed || task.mode !== Mode.queueing) return true;
     this.#place.resume(task, now);
@@ -304,7 +255,7 @@ export class DispatchCore {
 
   /** The log knows nothing of the task any more. */
   vanished(task: LiveTask): void {
-    if (task.mode !== Mode.gone) this.#forget(task);
+    if (task.mode !== Mode.gone) this.#events.forget(task);
   }
 
   /** Why a task is not running. */
@@ -335,162 +286,6 @@ export class DispatchCore {
 
   stats(): Record<string, LineStats> {
     return statsOf(this.#place.lines);
-  }
-
-  // Folding
-
-  #ingested(task: LiveTask, event: EventOf<'INGESTED'>, storedAt: number): void {
-    const { payload, policy, runAt, deadlineAt, orderingKey, concurrencyKey } = event.data;
-    task.submittedAt = event.at;
-    if (policy !== undefined || deadlineAt !== undefined || event.trace !== undefined)
-      task.rare = { ...task.rare, policy, deadlineAt, trace: event.trace };
-    if (orderingKey !== undefined || concurrencyKey !== undefined) {
-      task.keepKeys({ orderingKey, concurrencyKey });
-      task.share.gates.enrol(task);
-    }
-    task.payloadSeq = task.seq;
-    // Most of the past has ended: its payloads are not worth the work.
-    if (this.#phase !== 'replaying') this.#payloads.keep(task, payload);
-    this.#delayUntil(task, runAt ?? 0, storedAt);
-  }
-
-  #replayed(task: LiveTask, event: EventOf<'REPLAYED'>, storedAt: number): void {
-    if (event.trace !== undefined) task.rare = { ...task.rare, trace: event.trace };
-    const facts = event.data.carried?.facts;
-    if (facts !== undefined) {
-      task.keepKeys({ orderingKey: facts.orderingKey, concurrencyKey: facts.concurrencyKey });
-      if (task.keyed) task.share.gates.enrol(task);
-    }
-    this.#place.settle(task, storedAt);
-  }
-
-  #queued(task: LiveTask, event: EventOf<'QUEUED'>, storedAt: number): void {
-    task.status = 'QUEUED';
-    task.dueAt = 0;
-    task.forgiven = false;
-    if (!task.known) this.#learnFacts(task, event.data.facts);
-    else if (event.data.facts.pardoned !== undefined) task.keepFacts(event.data.facts);
-    // The newest event that holds the payload is the one to point at: it ages out last.
-    task.payloadSeq = event.data.payload === undefined ? event.data.payloadSeq : task.seq;
-    if (task.rare?.next !== undefined) task.rare = { ...task.rare, next: undefined };
-    this.#payloads.drop(task);
-    this.#place.queued(task, storedAt);
-  }
-
-  #ran(task: LiveTask, event: EventOf<'CLAIMED'> | EventOf<'PROCESSING'>): void {
-    task.status = event.kind;
-    if (event.kind === 'CLAIMED') task.line.claims += 1;
-    if (task.mode !== Mode.running) this.#place.to(task, Mode.running);
-  }
-
-  #attemptEnded(task: LiveTask, event: EventOf<'FAILED'> | EventOf<'RETRY_CLAIMED'>, storedAt: number): void {
-    task.status = event.kind;
-    this.#place.ledger.release(task);
-    if (event.kind === 'RETRY_CLAIMED') task.lost += 1;
-    this.#after(task, event.data.next, storedAt);
-  }
-
-  #after(task: LiveTask, next: NextStep, storedAt: number): void {
-    task.rare = { ...task.rare, next };
-    if ('final' in next || task.cancelRequested) this.#place.doom(task);
-    else this.#delayUntil(task, storedAt + next.retryInMs, storedAt);
-  }
-
-  #cancelRequested(task: LiveTask): void {
-    task.cancelRequested = true;
-    if (task.mode === Mode.gone) this.#place.to(task, Mode.running);
-  }
-
-  /** The priority was taken from the envelope. A due time that has gone stays gone, whoever set it. */
-  #rescheduled(task: LiveTask, event: EventOf<'RESCHEDULED'>, storedAt: number): void {
-    if (event.from !== null) task.status = event.from;
-    if (event.data.payload !== undefined) {
-      this.#payloads.drop(task);
-      task.payloadSeq = task.seq;
-      task.payloadSize = PayloadSize.unknown;
-      if (this.#phase !== 'replaying') this.#payloads.keep(task, event.data.payload);
-    }
-    task.dueAt = 0;
-    this.#delayUntil(task, event.data.dueAt ?? 0, storedAt);
-  }
-
-  /** A task that is known stands where it stood; the announcement only renews its sequence and holds its payload. */
-  #carriedOn(
-    task: LiveTask,
-    event: EventOf<'CARRIED'>,
-    { seq, storedAt }: { readonly seq: number; readonly storedAt: number },
-  ): void {
-    if (!task.known) this.#learnFacts(task, event.data.state.facts);
-    const kept = task.unsure && task.mode === Mode.waiting;
-    task.seq = seq;
-    task.unsure = false;
-    task.payloadSeq = seq;
-    if (kept || task.mode === Mode.moved || task.mode === Mode.carrying) this.#place.resume(task, storedAt);
-  }
-
-  #carriedAnew(task: LiveTask, event: EventOf<'CARRIED'>, storedAt: number): void {
-    const { status, facts, cancelRequested, next, dueAt } = event.data.state;
-    task.status = status;
-    task.payloadSeq = task.seq;
-    task.cancelRequested = cancelRequested;
-    if (next !== undefined || event.trace !== undefined)
-      task.rare = { ...task.rare, next, trace: event.trace };
-    this.#learnFacts(task, facts);
-    if (status === 'CLAIMED' || status === 'PROCESSING') this.#place.to(task, Mode.running);
-    else this.#delayUntil(task, dueAt ?? 0, storedAt);
-  }
-
-  /** A task at the beginning of its life or of a round. */
-  #begun(
-    previous: LiveTask | undefined,
-    event: TaskEvent,
-    { seq, known }: { readonly seq: number; readonly known: boolean },
-  ): LiveTask {
-    if (previous !== undefined) this.#forget(previous);
-    const task = new LiveTask({
-      id: readId(event.taskId),
-      share: this.#place.ledger.share(event.tenant, event.type),
-      line: this.#place.line(event.type, versionOf(event) ?? previous?.line.version ?? FIRST_VERSION),
-      status: event.kind === 'REPLAYED' ? 'REPLAYED' : 'INGESTED',
-      seq,
-      priority: event.priority,
-      round: event.round,
-      attempt: event.attempt,
-      known,
-    });
-    this.#tasks.add(task);
-    return task;
-  }
-
-  /** The task with what every event says; begun anew when its beginning was not seen. */
-  #moved(task: LiveTask | undefined, event: TaskEvent, seq: number): LiveTask {
-    if (task === undefined) return this.#begun(undefined, event, { seq, known: false });
-    task.seq = seq;
-    task.unsure = false;
-    task.round = event.round;
-    task.attempt = event.attempt;
-    if (task.priority !== event.priority) this.#place.reclass(task, event.priority as Priority);
-    return task;
-  }
-
-  #learnFacts(task: LiveTask, facts: Facts): void {
-    task.known = true;
-    task.keepFacts(facts);
-    this.#place.move(task, facts.version ?? FIRST_VERSION);
-    if (!task.keyed) return;
-    task.share.gates.enrol(task);
-    if (task.holds) task.share.gates.took(task);
-  }
-
-  #delayUntil(task: LiveTask, dueAt: number, storedAt: number): void {
-    if (dueAt <= storedAt) this.#place.settle(task, storedAt);
-    else this.#place.delay(task, dueAt);
-  }
-
-  #forget(task: LiveTask): void {
-    this.#place.drop(task);
-    this.#payloads.drop(task);
-    this.#tasks.remove(task);
   }
 }
 

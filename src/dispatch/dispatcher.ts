@@ -9,7 +9,6 @@ import { Leadership } from '../log/leadership.ts';
 import type { OpenedLog } from '../log/open.ts';
 import { createLogReader } from '../log/reader.ts';
 import type { ServerClock } from '../log/server-clock.ts';
-import { ensureWorkConsumer } from '../log/streams.ts';
 import type { Names } from '../log/subjects.ts';
 import type { Logger } from '../observe/log.ts';
 import type { Config } from '../platform/config.ts';
@@ -18,6 +17,8 @@ import { type Fleet, openFleet } from '../registry/fleet.ts';
 import { type DispatchSettings, mirrorDispatchSettings } from '../registry/registry.ts';
 import { Alarm, type AlarmStats } from './alarm.ts';
 import { Answers } from './answers.ts';
+import { backlogNotice } from './backlog-notice.ts';
+import { ConsumerMaker } from './consumer-maker.ts';
 import type { DispatchCore } from './core.ts';
 import type { Decision, LineStats, Phase, Woken } from './decisions.ts';
 import type { LatenessCounts } from './lateness.ts';
@@ -28,6 +29,8 @@ import { Performer, type PerformerStats } from './performer.ts';
 import { Reconciler } from './reconciler.ts';
 import { SnapshotKeeper } from './snapshot/snapshot-keeper.ts';
 import { SnapshotStore } from './snapshot/snapshot-store.ts';
+import { followTerms } from './terms.ts';
+import { WakeTimer } from './wake-timer.ts';
 
 export interface DispatcherParts {
   readonly nc: NatsConnection;
@@ -68,20 +71,6 @@ export interface DispatcherStats {
   readonly lateness: LatenessCounts;
 }
 
-/** What the dispatcher says on `names.backlog`, as JSON. */
-export interface BacklogNotice {
-  /** Tasks of each type that wait, QUEUED and unclaimed included, delayed ones not. */
-  readonly waiting: Readonly<Record<string, number>>;
-  /** Tasks of each type that wait for a time. */
-  readonly delayed: Readonly<Record<string, number>>;
-  /** Types that have tasks waiting and no worker that could run them. */
-  readonly noWorkers: readonly Unserved[];
-  /** What waits by tenant over all types, for the tenants that have a `maxBacklog`. */
-  readonly tenants: Readonly<Record<string, number>>;
-  /** By line: work that could be claimed, and the claims that this leader has seen. */
-  readonly flow: Readonly<Record<string, Pick<LineStats, 'ready' | 'claimed'>>>;
-}
-
 export interface Dispatcher extends Service {
   isLeader(): boolean;
   /** Resolves when it leads and has caught up with the log. */
@@ -107,8 +96,6 @@ const STOP_WAIT_MS = 3_000;
 const LOOK_AGAIN_MS = 500;
 /** Tasks that are woken before the log is read on: they take up to 10 ms. */
 const MAX_WOKEN = 2_000;
-/** The sweep comes anyway; Node's timers cannot be set much further. */
-const MAX_TIMEOUT_MS = 60_000;
 
 export const createDispatcher = (parts: DispatcherParts): Dispatcher => new LogDispatcher(parts);
 
@@ -130,21 +117,17 @@ class LogDispatcher implements Dispatcher {
   readonly #reconciler: Reconciler;
   readonly #snapshots: SnapshotKeeper;
   readonly #noWorkers: NoWorkers;
+  readonly #consumers: ConsumerMaker;
   #unservedNow: readonly Unserved[] = [];
   readonly #settings: DispatchSettings;
   readonly #answers: Answers;
   #reader: LogReader | undefined;
   #intervals: NodeJS.Timeout[] = [];
-  #wakeTimer: NodeJS.Timeout | undefined;
-  #wakeTimerAt = Number.POSITIVE_INFINITY;
+  readonly #wakeTimer = new WakeTimer(() => this.runOnce());
   #measuredAt = 0;
   readonly #hotWindowMs: number;
   /** Since the last sweep. */
   #expired = 0;
-  /** Lines whose work consumer exists or is being made. */
-  readonly #served = new Set<string>();
-  /** Lines whose work consumer could not be made; the next sweep tries again. */
-  readonly #unserved = new Set<string>();
   #leaderWaiters: { resolve(): void; reject(error: Error): void }[] = [];
   #stopping = false;
   readonly #decisions: Decision[] = [];
@@ -163,6 +146,7 @@ class LogDispatcher implements Dispatcher {
       { ageGrainMs: AGE_GRAIN * this.#hotWindowMs },
     );
     this.#core = this.#memory.core;
+    this.#consumers = new ConsumerMaker({ ...parts, core: this.#core });
     this.#snapshots = new SnapshotKeeper({
       ...parts,
       store: new SnapshotStore(parts),
@@ -226,7 +210,13 @@ class LogDispatcher implements Dispatcher {
     await this.#alarm.start();
     await this.#fleet.start();
     await this.#settings.start();
-    this.#followSettings();
+    followTerms(this.#settings, {
+      terms: this.#core.terms,
+      now: () => this.#parts.clock.now(),
+      onChange: () => {
+        if (this.#core.phase !== 'replaying') this.#pump();
+      },
+    });
     const startedAt = performance.now();
     await this.#leadership.look();
     const snapshot = await this.#snapshots.find();
@@ -269,7 +259,7 @@ class LogDispatcher implements Dispatcher {
   async stop(): Promise<void> {
     this.#stopping = true;
     for (const interval of this.#intervals.splice(0)) clearInterval(interval);
-    clearTimeout(this.#wakeTimer);
+    this.#wakeTimer.stop();
     await this.#answers.stop();
     // What is under way counts against limits: whoever leads next must find it in the log, or know that it may still arrive.
     this.#core.enter('following');
@@ -335,23 +325,6 @@ class LogDispatcher implements Dispatcher {
     }
   }
 
-  /** All that is set, before the log is read, and every change after. */
-  #followSettings(): void {
-    const { tenants, types, pauses } = this.#settings;
-    const now = (): number => this.#parts.clock.now();
-    const { terms } = this.#core;
-    for (const tenant of tenants.list()) terms.putTenant(tenant.name, tenant, now());
-    for (const type of types.list()) terms.putType(type.type, type, now());
-    for (const { tenant, type, ...pause } of pauses.list()) terms.putPause({ tenant, type }, pause, now());
-    const changed = (change: () => void): void => {
-      change();
-      if (this.#core.phase !== 'replaying') this.#pump();
-    };
-    tenants.onChange((name, settings) => changed(() => terms.putTenant(name, settings, now())));
-    types.onChange((type, settings) => changed(() => terms.putType(type, settings, now())));
-    pauses.onChange((scope, pause) => changed(() => terms.putPause(scope, pause, now())));
-  }
-
   /** Carries out what the core wants done. */
   #pump(): void {
     if (this.#stopping) return;
@@ -361,7 +334,7 @@ class LogDispatcher implements Dispatcher {
   }
 
   #carryOut(): void {
-    this.#serveTypes();
+    this.#consumers.make();
     this.#core.decide(this.#decisions, this.#parts.clock.now());
     for (const decision of this.#decisions.splice(0))
       if (!this.#spared(decision)) this.#performer.perform(decision);
@@ -405,24 +378,9 @@ class LogDispatcher implements Dispatcher {
     for (const waiter of this.#leaderWaiters.splice(0)) waiter.resolve();
   }
 
-  /** Sees to it that the workers of every type find their consumer. */
-  #serveTypes(): void {
-    if (this.#served.size === this.#core.lineCount) return;
-    for (const { type, version, key } of this.#core.lines) {
-      if (this.#served.has(key)) continue;
-      this.#served.add(key);
-      const fromSeq = this.#core.workFrom(type, version);
-      ensureWorkConsumer(this.#parts, type, { version, fromSeq }).catch((error: unknown) => {
-        this.#unserved.add(key);
-        this.#parts.logger.error({ type, version, error: String(error) }, 'the work consumer cannot be made');
-      });
-    }
-  }
-
   /** Every second: what was missed, and what should be known of it. */
   #sweep(): void {
-    for (const key of this.#unserved) this.#served.delete(key);
-    this.#unserved.clear();
+    this.#consumers.retry();
     const aging = this.#ageTasks();
     this.#unservedNow = this.isLeader()
       ? this.#noWorkers.look(this.#core.waitingLines(), performance.now())
@@ -455,28 +413,15 @@ class LogDispatcher implements Dispatcher {
 
   #announce(): void {
     if (!this.isLeader() || this.#parts.nc.isClosed()) return;
-    const notice: BacklogNotice = {
-      waiting: this.#core.waiting(),
-      delayed: this.#core.delayed(),
-      tenants: this.#core.waitingByTenant(),
-      noWorkers: this.#unservedNow,
-      flow: this.#core.flow(),
-    };
+    const notice = backlogNotice(this.#core, this.#unservedNow);
     this.#parts.nc.publish(this.#parts.names.backlog, JSON.stringify(notice));
   }
 
-  /** Sets the one timer for the core's next waking, unless it is set for that moment or an earlier one; and the alarm. */
+  /** Sets the timer and the alarm for the core's next waking. */
   #armWake(): void {
     const wakeAt = this.#core.nextWakeAt();
     const now = this.#parts.clock.now();
     if (this.isLeader()) this.#alarm.set(wakeAt, now);
-    if (wakeAt >= this.#wakeTimerAt) return;
-    clearTimeout(this.#wakeTimer);
-    this.#wakeTimerAt = wakeAt;
-    const delayMs = Math.min(MAX_TIMEOUT_MS, Math.max(1, wakeAt - now));
-    this.#wakeTimer = setTimeout(() => {
-      this.#wakeTimerAt = Number.POSITIVE_INFINITY;
-      this.runOnce();
-    }, delayMs);
+    this.#wakeTimer.set(wakeAt, now);
   }
 }
