@@ -1,6 +1,5 @@
 import { Command, CommanderError } from 'commander';
 import { TaskledgerError } from '../domain/errors.ts';
-import { Refusal } from './api.ts';
 import { addBackupCommands } from './backup.ts';
 import { addCancellationCommands } from './cancellation.ts';
 import { ENVIRONMENT, withCommonOptions } from './connection.ts';
@@ -9,6 +8,7 @@ import { addKeyCommands } from './key.ts';
 import { addProjectionCommands } from './projection.ts';
 import { addQueueCommands } from './queue.ts';
 import { addReplayCommands } from './replay.ts';
+import { Refusal } from './request.ts';
 import { addScheduleCommands } from './schedule.ts';
 import { facts } from './table.ts';
 import { addTaskCommands } from './task.ts';

@@ -2,7 +2,6 @@ import type { Command } from 'commander';
 import type { Json } from '../domain/json.ts';
 import { TERMINAL } from '../domain/task.ts';
 import type { Submission, Task } from './answers.ts';
-import { Refusal } from './api.ts';
 import {
   durationMs,
   instantOrAge,
@@ -13,6 +12,7 @@ import {
   wholeNumber,
 } from './connection.ts';
 import { readPayload } from './payload.ts';
+import { Refusal } from './request.ts';
 import { addTaskControlCommands } from './task-control.ts';
 import { eventLine, taskTable, taskText } from './task-text.ts';
 import { EXIT, type ExitCode, exitOf, type Run, type Terminal } from './terminal.ts';

@@ -2,9 +2,9 @@ import { TaskledgerError } from '../domain/errors.ts';
 import type { EventKind, Status } from '../domain/events.ts';
 import { TERMINAL } from '../domain/task.ts';
 import type { EventAnswer } from './answers.ts';
-import { Refusal } from './api.ts';
 import type { Session } from './connection.ts';
 import type { FeedMessage } from './event-stream.ts';
+import { Refusal } from './request.ts';
 import { eventLine } from './task-text.ts';
 import { type ExitCode, exitOf } from './terminal.ts';
 

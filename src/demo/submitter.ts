@@ -1,6 +1,7 @@
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Api, Refusal } from '../cli/api.ts';
+import type { Api } from '../cli/api.ts';
+import { Refusal } from '../cli/request.ts';
 import { TaskledgerError } from '../domain/errors.ts';
 import type { Status } from '../domain/events.ts';
 import { TERMINAL } from '../domain/task.ts';

@@ -1,6 +1,7 @@
 import type { Command, CommandOf } from './commands.ts';
 import { err, ok, type Result } from './errors.ts';
 import {
+  type DeadLetterReason,
   EVENT_VERSION,
   type EventKind,
   type EventOf,
@@ -270,11 +271,7 @@ const notRetryable = (state: TaskState, { error }: CommandOf<'fail'>) => {
     : undefined;
 };
 
-function nextStep(
-  state: TaskState,
-  dice: number,
-  final: 'retries' | 'not_retryable' | 'deadline' | 'poison' | undefined,
-): NextStep {
+function nextStep(state: TaskState, dice: number, final: DeadLetterReason | undefined): NextStep {
   if (final !== undefined) return { final };
   const policy = policyOf(state);
   const used = attemptsInRound(state);

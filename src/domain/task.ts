@@ -72,8 +72,9 @@ export const attemptsInRound = (state: TaskState): number => state.attempt - sta
 export const retriesUsed = (state: TaskState): number => Math.max(0, attemptsInRound(state) - 1);
 
 /**
- * Folds one event. With no state, the event must be one that a task can be known from (`isBeginning`). Throws IllegalHistory when the event is another task's, out of order, or leaves a
- * status that the task does not have; that the move itself is legal was `decide`'s part.
+ * Folds one event. With no state, the event must be one that a task can be known from (`isBeginning`). Throws
+ * IllegalHistory when the event is another task's, out of order, or leaves a status that the task does not have; that the
+ * move itself is legal was `decide`'s part.
  */
 export function evolve(state: TaskState | undefined, recorded: Recorded): TaskState {
   const { event, seq } = recorded;
@@ -181,7 +182,7 @@ const copyOf = (state: TaskState, { event, seq }: Recorded): Draft => ({
   payloadSeq: state.payloadSeq,
 });
 
-/** What the first event says of itself. */
+/** What an event says of itself that a task is known from. */
 const draftOf = ({ event, seq }: Recorded, status: Status, facts: Facts): Draft => ({
   id: event.taskId,
   tenant: event.tenant,
@@ -338,27 +339,17 @@ function replayed(moved: TaskState, { event, seq }: Recorded<EventOf<'REPLAYED'>
   };
 }
 
-function carried({ event, seq }: Recorded<EventOf<'CARRIED'>>): TaskState {
-  const { state } = event.data;
-  return {
-    id: event.taskId,
-    tenant: event.tenant,
-    type: event.type,
-    status: state.status,
-    seq,
-    round: event.round,
-    attempt: event.attempt,
-    priority: event.priority as Priority,
-    facts: state.facts,
-    holder: state.holder,
-    dueAt: state.dueAt,
-    next: state.next,
-    cancelRequested: state.cancelRequested,
-    discarded: false,
-    fingerprint: state.fingerprint,
-    payload: state.payload,
-    payloadSeq: seq,
-  };
+function carried(recorded: Recorded<EventOf<'CARRIED'>>): TaskState {
+  const { state } = recorded.event.data;
+  const draft = draftOf(recorded, state.status, state.facts);
+  draft.holder = state.holder;
+  draft.dueAt = state.dueAt;
+  draft.next = state.next;
+  draft.cancelRequested = state.cancelRequested;
+  draft.fingerprint = state.fingerprint;
+  draft.payload = state.payload;
+  draft.payloadSeq = recorded.seq;
+  return draft;
 }
 
 const dueAfter = (next: NextStep, storedAt: number): number | undefined =>

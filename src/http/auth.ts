@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import { TaskledgerError } from '../domain/errors.ts';
 import type { Actor } from '../domain/events.ts';
-import { NAME_PATTERN } from '../domain/names.ts';
+import { NAME_PATTERN, NameSchema } from '../domain/names.ts';
 import { ALL_TENANTS, type ApiKeys, hasScope, type KeyIdentity, type Scope } from '../registry/keys.ts';
 import type { Registry } from '../registry/registry.ts';
 
@@ -19,6 +19,9 @@ export function authenticate(request: FastifyRequest, keys: ApiKeys, scope: Scop
 
 export const isOperator = (identity: KeyIdentity): boolean => identity.tenant === ALL_TENANTS;
 export const actorOf = (identity: KeyIdentity): Actor => ({ kind: 'key', id: identity.id });
+
+/** Of a route that is of one tenant: a tenant's key may leave it out. */
+export const tenantParameter = { tenant: NameSchema.optional().describe("For operators' keys") };
 
 /**
  * The tenant that a request may read, or undefined for all of them (an operator who named none).

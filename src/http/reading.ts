@@ -1,6 +1,15 @@
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
+import type { ErrorCode } from '../domain/errors.ts';
 import type { Answer, Query } from '../query/query.ts';
+
+/** Any read of a tenant's rows can answer with these. */
+export const READ_ERRORS = [
+  'tenant_forbidden',
+  'tenant_unknown',
+  'read_model_unavailable',
+  'position_not_reached',
+] as const satisfies readonly ErrorCode[];
 
 /** How long a read waits for the position that it asked for. */
 const WAIT_MS = 5_000;

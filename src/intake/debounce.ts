@@ -121,7 +121,7 @@ export class Debouncer {
     const { submittedAt, once, window, command } = debounced;
     const { tenant, payload, priority, eventId, at, actor, trace } = command;
     const joined = (joinedSeq: number): SubmitOutcome => ({
-      ...(accepted(taskId, joinedSeq) as Extract<SubmitOutcome, { ok: true }>),
+      ...accepted(taskId, joinedSeq),
       deduplicated: 'debounce',
     });
     const lasts = await this.#read(tenant, { id: taskId, seq });

@@ -24,9 +24,9 @@ import type { Names } from './subjects.ts';
 
 /** Settings that follow the configuration; any other difference is an incompatible stream. */
 const CHANGEABLE = ['max_age', 'max_bytes', 'num_replicas', 'duplicate_window'] as const;
-/** While a cluster elects its leader. */
 /** A cluster that has just started may not have met all of its servers yet. */
 const NO_SUITABLE_PEERS = 10_005;
+/** While a cluster elects its leader, or meets. */
 const TRIES = 20;
 const PAUSE_MS = 500;
 

@@ -63,7 +63,7 @@ export interface Names {
   readonly allSubmissions: string;
   /** Core NATS subject on which a projector announces the position it has committed. */
   projectionPosition(projection: string): string;
-  /** Core NATS subject on which the dispatcher announces the waiting tasks by type: `{ waiting: { <type>: n } }`. */
+  /** Core NATS subject on which the leading dispatcher announces what waits, several times a second: `BacklogNotice`. */
   readonly backlog: string;
   /** Core NATS subject on which the leading dispatcher of a group says why a task is not running. */
   explain(group: string): string;

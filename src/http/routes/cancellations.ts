@@ -4,7 +4,7 @@ import { TaskledgerError } from '../../domain/errors.ts';
 import { StatusSchema } from '../../domain/events.ts';
 import { NameSchema, TaskIdSchema } from '../../domain/names.ts';
 import { CANCEL_TASKS, CANCELLABLE, type CancelInput } from '../../operations/cancel-tasks.ts';
-import { actorOf, readableTenant } from '../auth.ts';
+import { actorOf, readableTenant, tenantParameter } from '../auth.ts';
 import { checkStorable } from '../body-text.ts';
 import { instantOf } from '../instants.ts';
 import { operationInSight, operationView, operationViewSchema } from '../operation-view.ts';
@@ -118,7 +118,7 @@ export function cancellationRoutes(
     scope: 'read',
     tag: 'operations',
     summary: 'List cancellations, newest first',
-    query: z.strictObject({ tenant: NameSchema.optional().describe("For operators' keys") }),
+    query: z.strictObject(tenantParameter),
     responses: { 200: z.object({ cancellations: z.array(View) }) },
     errors: ['name_invalid', 'tenant_forbidden', 'tenant_unknown'],
     async handler({ identity, query: { tenant } }) {

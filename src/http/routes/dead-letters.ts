@@ -6,22 +6,15 @@ import { DeadLetterReasonSchema, StatusSchema, TaskErrorSchema } from '../../dom
 import { NameSchema, PrioritySchema, TaskIdSchema } from '../../domain/names.ts';
 import { commandLetter } from '../../operations/letter-command.ts';
 import { LETTER_STATES } from '../../query/dead-letters.ts';
-import { actorOf, readableTenant, writableTenant } from '../auth.ts';
+import { actorOf, readableTenant, tenantParameter, writableTenant } from '../auth.ts';
 import { checkStorable } from '../body-text.ts';
 import { instantOf, instantParameter } from '../instants.ts';
 import type { HttpParts } from '../parts.ts';
-import { pageParameters, read, waitParameter } from '../reading.ts';
+import { pageParameters, READ_ERRORS, read, waitParameter } from '../reading.ts';
 import { addRoute, parse } from '../route.ts';
 
 const LetterParams = z.strictObject({ id: TaskIdSchema });
-const tenantParameter = { tenant: NameSchema.optional().describe("For operators' keys") };
 export const FingerprintSchema = z.string().regex(/^[0-9a-f]{16}$/, 'use 16 hexadecimal digits');
-const READ_ERRORS = [
-  'tenant_forbidden',
-  'tenant_unknown',
-  'read_model_unavailable',
-  'position_not_reached',
-] as const;
 
 const instant = z.iso.datetime();
 export const LetterSchema = z.object({

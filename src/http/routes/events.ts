@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { TaskledgerError } from '../../domain/errors.ts';
 import { EVENT_KINDS } from '../../domain/events.ts';
 import { NameSchema, TaskIdSchema } from '../../domain/names.ts';
-import { readableTenant } from '../auth.ts';
+import { readableTenant, tenantParameter } from '../auth.ts';
 import { EventClient } from '../event-client.ts';
 import { LiveFeed } from '../live-feed.ts';
 import type { HttpParts } from '../parts.ts';
@@ -11,7 +11,7 @@ import { addRoute } from '../route.ts';
 
 const seqText = z.string().regex(/^\d{1,15}$/);
 const Query = z.strictObject({
-  tenant: NameSchema.optional().describe("For operators' keys"),
+  ...tenantParameter,
   type: NameSchema.optional(),
   task: TaskIdSchema.optional(),
   kind: z

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Status } from '../../domain/events.ts';
 import { NameSchema } from '../../domain/names.ts';
 import type { QueueView } from '../../query/query.ts';
-import { readableTenant } from '../auth.ts';
+import { readableTenant, tenantParameter } from '../auth.ts';
 import { intakeOf } from '../intake-view.ts';
 import type { HttpParts } from '../parts.ts';
 import { pausesInSight, pausesOf, pauseView } from '../pauses.ts';
@@ -32,7 +32,7 @@ export function queueRoutes(
     tag: 'queues',
     summary: 'Count tasks by tenant, type, priority and status',
     query: z.strictObject({
-      tenant: NameSchema.optional().describe("For operators' keys"),
+      ...tenantParameter,
       type: NameSchema.optional(),
       ...waitParameter,
       ...atParameter,

@@ -14,10 +14,10 @@ import {
   type ReplayInput,
 } from '../../operations/replay-letters.ts';
 import type { LetterFilter } from '../../query/dead-letters.ts';
-import type { KeyIdentity } from '../../registry/keys.ts';
-import { actorOf, isOperator, readableTenant, writableTenant } from '../auth.ts';
+import { actorOf, readableTenant, writableTenant } from '../auth.ts';
 import { checkStorable } from '../body-text.ts';
 import { instantOf, instantParameter } from '../instants.ts';
+import { operationInSight } from '../operation-view.ts';
 import type { HttpParts } from '../parts.ts';
 import { addRoute, parse } from '../route.ts';
 import { FingerprintSchema, LetterSchema } from './dead-letters.ts';
@@ -30,12 +30,12 @@ const MAX_EDITED_BYTES = 131_072;
 const BODY_DEPTH = 8;
 
 const ReplayParams = z.strictObject({ id: TaskIdSchema });
-const tenantParameter = {
+const tenantScope = {
   tenant: NameSchema.optional().describe("For operators' keys; all tenants when absent"),
 };
 
 const ReplayBody = z.strictObject({
-  ...tenantParameter,
+  ...tenantScope,
   ids: z
     .array(TaskIdSchema)
     .min(1)
@@ -150,7 +150,7 @@ export function replayRoutes(
     tag: 'dead letters',
     summary: 'List replays, the newest first',
     description: 'They are kept for 90 days.',
-    query: z.strictObject(tenantParameter),
+    query: z.strictObject(tenantScope),
     responses: { 200: z.object({ replays: z.array(ReplaySchema) }) },
     errors: ['tenant_forbidden', 'tenant_unknown'],
     async handler({ identity, query: { tenant } }) {
@@ -168,7 +168,8 @@ export function replayRoutes(
     params: ReplayParams,
     responses: { 200: ReplaySchema },
     errors: ['operation_not_found', 'log_unavailable'],
-    handler: async ({ identity, params: { id } }) => replayView(await visible(identity, id)),
+    handler: async ({ identity, params: { id } }) =>
+      replayView(await operationInSight(operations, { id, kind: REPLAY_LETTERS, identity })),
   });
 
   for (const wish of WISHES)
@@ -183,18 +184,10 @@ export function replayRoutes(
       responses: { 200: ReplaySchema },
       errors: ['operation_not_found', 'operation_ended', 'log_unavailable'],
       async handler({ identity, params: { id } }) {
-        await visible(identity, id);
+        await operationInSight(operations, { id, kind: REPLAY_LETTERS, identity });
         return replayView(await operations.control(id, wish, actorOf(identity)));
       },
     });
-
-  async function visible(identity: KeyIdentity, id: string): Promise<Operation> {
-    const operation = await operations.get(id);
-    const own = isOperator(identity) || operation?.tenant === identity.tenant;
-    if (operation?.kind !== REPLAY_LETTERS || !own)
-      throw new TaskledgerError('operation_not_found', { operationId: id });
-    return operation;
-  }
 
   function readBody(body: unknown): z.infer<typeof ReplayBody> {
     const given = parse(ReplayBody, body ?? {});

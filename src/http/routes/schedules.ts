@@ -15,7 +15,7 @@ import {
 } from '../../schedules/schedule.ts';
 import { nextSlots, type Slots } from '../../schedules/timing.ts';
 import { wallText, zoneOf } from '../../schedules/zone.ts';
-import { actorOf, readableTenant, writableTenant } from '../auth.ts';
+import { actorOf, readableTenant, tenantParameter, writableTenant } from '../auth.ts';
 import { errorBody } from '../errors.ts';
 import { taskBodyLimit } from '../limits.ts';
 import type { HttpParts } from '../parts.ts';
@@ -23,7 +23,7 @@ import { addRoute, parse } from '../route.ts';
 import { SubmittedSchema } from '../schemas.ts';
 
 const Name = z.strictObject({ name: NameSchema });
-const OfTenant = z.strictObject({ tenant: NameSchema.optional().describe("For operators' keys") });
+const OfTenant = z.strictObject(tenantParameter);
 const PauseBody = z.strictObject({ reason: z.string().min(1).max(1_000).optional() });
 const PreviewBody = DefinitionSchema.pick({
   cron: true,

@@ -3,17 +3,16 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { TaskledgerError } from '../../domain/errors.ts';
 import { StatusSchema } from '../../domain/events.ts';
-import { NameSchema, PrioritySchema, TaskIdSchema } from '../../domain/names.ts';
+import { PrioritySchema, TaskIdSchema } from '../../domain/names.ts';
 import { parseInstant } from '../../intake/instants.ts';
 import { type Executed, execute } from '../../log/handle.ts';
 import type { KeyIdentity } from '../../registry/keys.ts';
-import { actorOf, writableTenant } from '../auth.ts';
+import { actorOf, tenantParameter, writableTenant } from '../auth.ts';
 import { checkStorable } from '../body-text.ts';
 import type { HttpParts } from '../parts.ts';
 import { addRoute, parse } from '../route.ts';
 
 const TaskParams = z.strictObject({ id: TaskIdSchema });
-const tenantParameter = { tenant: NameSchema.optional().describe("For operators' keys") };
 const COMMAND_ERRORS = [
   'tenant_forbidden',
   'tenant_unknown',

@@ -3,23 +3,16 @@ import { z } from 'zod';
 import { TaskledgerError } from '../../domain/errors.ts';
 import { StatusSchema } from '../../domain/events.ts';
 import { NameSchema, TaskIdSchema } from '../../domain/names.ts';
-import { readableTenant } from '../auth.ts';
+import { readableTenant, tenantParameter } from '../auth.ts';
 import { checkStorable } from '../body-text.ts';
 import { instantOf, instantParameter } from '../instants.ts';
 import type { HttpParts } from '../parts.ts';
 import { atParameter, pointOf } from '../point-in-log.ts';
-import { pageParameters, read, waitParameter } from '../reading.ts';
+import { pageParameters, READ_ERRORS, read, waitParameter } from '../reading.ts';
 import { addRoute } from '../route.ts';
 import { EventListSchema, TaskAnswerSchema, TaskListSchema } from '../schemas.ts';
 
 const TaskParams = z.strictObject({ id: TaskIdSchema });
-const tenantParameter = { tenant: NameSchema.optional().describe("For operators' keys") };
-const READ_ERRORS = [
-  'tenant_forbidden',
-  'tenant_unknown',
-  'read_model_unavailable',
-  'position_not_reached',
-] as const;
 
 export function taskRoutes(app: FastifyInstance, { query, registry }: HttpParts): void {
   addRoute(app, {

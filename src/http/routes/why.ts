@@ -1,9 +1,9 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { TaskledgerError } from '../../domain/errors.ts';
-import { NameSchema, TaskIdSchema } from '../../domain/names.ts';
+import { TaskIdSchema } from '../../domain/names.ts';
 import { stateOf } from '../../log/open.ts';
-import { readableTenant, writableTenant } from '../auth.ts';
+import { tenantParameter, writableTenant } from '../auth.ts';
 import type { HttpParts } from '../parts.ts';
 import { addRoute } from '../route.ts';
 import { FactSchema, why } from '../why.ts';
@@ -21,11 +21,10 @@ export function whyRoutes(
     description:
       'From the log, the leading dispatcher and the registry of workers, as they are now. A dispatcher that does not answer in 500 ms is itself a reason.',
     params: z.strictObject({ id: TaskIdSchema }),
-    query: z.strictObject({ tenant: NameSchema.optional().describe("For operators' keys") }),
+    query: z.strictObject(tenantParameter),
     responses: { 200: z.object({ sentence: z.string(), facts: z.array(FactSchema) }) },
     errors: ['name_invalid', 'tenant_forbidden', 'tenant_unknown', 'task_not_found', 'log_unavailable'],
     async handler({ identity, params: { id }, query: { tenant: wanted } }) {
-      readableTenant(identity, wanted, registry.tenants);
       const tenant = writableTenant(identity, wanted, registry.tenants);
       const history = await log.readTask(tenant, id);
       const state = stateOf(history);
