@@ -1,8 +1,7 @@
-import { join } from 'node:path';
-import { installDependencies, ROOT, requireNode, run } from './install.mjs';
+import { installDependencies, requireNode, runSource } from './install.mjs';
 
-// `npm run docs`: rewrites the parts of the README that are made from the configuration's schema and the routes.
+// `npm run docs`: rewrites the parts of the READMEs that are made from the configuration's schema, the routes and the signals.
 
 requireNode();
 installDependencies();
-process.exitCode = await run(process.execPath, ['--import', 'tsx', join(ROOT, 'deploy', 'dev', 'docs.ts')]);
+process.exitCode = await runSource('deploy', 'dev', 'docs.ts');

@@ -61,6 +61,10 @@ export function linkCommandLine() {
 /** The path of a program that a dependency brings. */
 export const programOf = (name) => join(ROOT, 'node_modules', '.bin', name);
 
+/** Runs a TypeScript file of the project with the arguments that this process was given; resolves with its exit code. */
+export const runSource = (...path) =>
+  run(process.execPath, ['--import', 'tsx', join(ROOT, ...path), ...process.argv.slice(2)]);
+
 /** Runs a program in the project's folder with our own output; resolves with its exit code. */
 export function run(command, args, env = process.env) {
   return new Promise((resolve) => {

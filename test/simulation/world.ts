@@ -4,7 +4,7 @@ import { KeyHeap } from '../../src/dispatch/key-heap.ts';
 import type { Recorded, TaskEvent } from '../../src/domain/events.ts';
 import { taskIdOf } from '../support/fenced-log.ts';
 
-export const START = Date.parse('2026-01-01T00:00:00Z');
+const START = Date.parse('2026-01-01T00:00:00Z');
 const createdAt = '2026-01-01T00:00:00.000Z';
 
 export interface SimulatedTask {
@@ -33,7 +33,7 @@ interface WorldOptions {
 }
 
 /** Numbers from 0 to 1, the same for the same seed (mulberry32). */
-export function seeded(seed: number): () => number {
+function seeded(seed: number): () => number {
   let state = seed;
   return () => {
     state = (state + 0x6d2b79f5) | 0;
@@ -88,10 +88,6 @@ export class SimulatedWorld {
       ...(concurrencyKey === undefined ? {} : { concurrencyKey }),
     });
     return n;
-  }
-
-  get waiting(): number {
-    return this.core.size - this.#running.size;
   }
 
   /** Until `done` says so or nothing is left to happen. */
