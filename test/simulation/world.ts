@@ -3,6 +3,7 @@ import type { Decision } from '../../src/dispatch/decisions.ts';
 import { KeyHeap } from '../../src/dispatch/key-heap.ts';
 import type { Recorded, TaskEvent } from '../../src/domain/events.ts';
 import { taskIdOf } from '../support/fenced-log.ts';
+import { randomOf } from '../support/random-lives.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
 const createdAt = '2026-01-01T00:00:00.000Z';
@@ -32,17 +33,6 @@ interface WorldOptions {
   readonly window?: number;
 }
 
-/** Numbers from 0 to 1, the same for the same seed (mulberry32). */
-function seeded(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
-
 /** The core with workers on a virtual clock: every append is stored at once, every worker takes the oldest work item. */
 export class SimulatedWorld {
   readonly core: DispatchCore;
@@ -64,7 +54,7 @@ export class SimulatedWorld {
 
   constructor(options: WorldOptions) {
     this.#options = options;
-    this.#dice = seeded(options.seed ?? 1);
+    this.#dice = randomOf(options.seed ?? 1);
     this.#free = options.workers;
     const window = options.window ?? Math.max(1, options.workers);
     this.core = new DispatchCore({
