@@ -83,7 +83,6 @@ describe('slots', () => {
     await startScheduler();
     const made = await put('punctual', { every: 1_000 });
     expect(made.status).toBe(201);
-    expect(made.status).toBe(201);
     await eventually(() => expect(slotsFired('punctual').length).toBeGreaterThan(2));
     const lateMs = ingested.flatMap(({ event, storedAt }) =>
       event.kind === 'INGESTED' && event.data.schedule?.name === 'punctual'
@@ -105,7 +104,6 @@ describe('slots', () => {
 describe('a schedule', () => {
   test('is put, read, listed and removed by its own tenant only', async () => {
     const made = await put('nightly', { cron: '30 2 * * *', timeZone: 'Europe/Berlin', priority: 4 });
-    expect(made.status).toBe(201);
     expect(made.status).toBe(201);
     expect(made.body).toMatchObject({
       tenant: 'acme',
