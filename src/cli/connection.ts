@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { type Api, createApi } from './api.ts';
-import type { Terminal } from './terminal.ts';
+import { EXIT, type Run, type Terminal } from './terminal.ts';
 import { parseDuration } from './time.ts';
 
 /** Options of every command. */
@@ -58,6 +58,15 @@ export function openSession(command: Command, terminal: Terminal): Session {
     show: (answer, text) => terminal.out(`${json ? JSON.stringify(answer, null, 2) : text()}\n`),
   };
 }
+
+/** Does what a command is for in a session; the exit code is 0 unless something is thrown. */
+export const inSession =
+  (terminal: Terminal, run: Run) =>
+  (command: Command, work: (session: Session) => Promise<void>): Promise<void> =>
+    run(async () => {
+      await work(openSession(command, terminal));
+      return EXIT.ok;
+    });
 
 /** Argument parsers: what they throw is a mistake in usage. */
 export function wholeNumber(text: string): number {

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import type { LetterAnswer, LetterFilter, LetterGroupAnswer } from './answers.ts';
-import { instantOrAge, openSession, type Session, wholeNumber } from './connection.ts';
+import { inSession, instantOrAge, type Session, wholeNumber } from './connection.ts';
 import { type Column, facts, printable, table } from './table.ts';
-import { EXIT, type Run, type Terminal } from './terminal.ts';
+import type { Run, Terminal } from './terminal.ts';
 import { instant, relative } from './time.ts';
 
 const TENANT: Column = { title: 'TENANT' };
@@ -74,6 +74,7 @@ interface GroupsOptions {
 }
 
 export function addDeadCommands(program: Command, terminal: Terminal, run: Run): void {
+  const act = inSession(terminal, run);
   const dead = program.command('dead').description('Look into the dead-letter queues');
 
   withLetterOptions(dead.command('list').description('Tasks that died, the last death first'), terminal)
@@ -81,8 +82,7 @@ export function addDeadCommands(program: Command, terminal: Terminal, run: Run):
     .option('--limit <n>', 'tasks on a page', wholeNumber, 20)
     .option('--cursor <cursor>', 'the page after the one that printed it')
     .action((options: ListOptions, command: Command) =>
-      run(async () => {
-        const session = openSession(command, terminal);
+      act(command, async (session) => {
         const { state, limit, cursor } = options;
         const page = await session.api.deadLetters({
           ...letterFilterOf(options, session.tenant),
@@ -95,7 +95,6 @@ export function addDeadCommands(program: Command, terminal: Terminal, run: Run):
             ? `No ${state === 'all' ? '' : `${state} `}dead letter matches.`
             : `${letterTable(page.deadLetters, session)}${page.nextCursor === null ? '' : `\nMore: --cursor ${page.nextCursor}`}`,
         );
-        return EXIT.ok;
       }),
     );
 
@@ -108,8 +107,7 @@ export function addDeadCommands(program: Command, terminal: Terminal, run: Run):
     .option('--limit <n>', 'groups on a page', wholeNumber, 20)
     .option('--cursor <cursor>', 'the page after the one that printed it')
     .action((options: GroupsOptions, command: Command) =>
-      run(async () => {
-        const session = openSession(command, terminal);
+      act(command, async (session) => {
         const { type, group: fingerprint, all, limit, cursor } = options;
         const page = await session.api.deadLetterGroups({
           tenant: session.tenant,
@@ -128,7 +126,6 @@ export function addDeadCommands(program: Command, terminal: Terminal, run: Run):
                 terminal.columns,
               )}${page.nextCursor === null ? '' : `\nMore: --cursor ${page.nextCursor}`}`,
         );
-        return EXIT.ok;
       }),
     );
 
@@ -137,11 +134,9 @@ export function addDeadCommands(program: Command, terminal: Terminal, run: Run):
     .description('Why a task died, and what became of it since')
     .argument('<id>')
     .action((id: string, _options: object, command: Command) =>
-      run(async () => {
-        const session = openSession(command, terminal);
+      act(command, async (session) => {
         const answer = await session.api.deadLetter(id, session.tenant);
         session.show(answer, () => letterText(answer.deadLetter, terminal));
-        return EXIT.ok;
       }),
     );
 
@@ -151,11 +146,9 @@ export function addDeadCommands(program: Command, terminal: Terminal, run: Run):
     .argument('<id>')
     .requiredOption('--reason <text>', 'kept in the history')
     .action((id: string, { reason }: { reason: string }, command: Command) =>
-      run(async () => {
-        const session = openSession(command, terminal);
+      act(command, async (session) => {
         const answer = await session.api.discard(id, { tenant: session.tenant, reason });
         session.show(answer, () => `${answer.id}  discarded`);
-        return EXIT.ok;
       }),
     );
 }

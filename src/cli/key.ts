@@ -1,8 +1,8 @@
 import { type Command, Option } from 'commander';
 import type { KeyAnswer } from './answers.ts';
-import { openSession } from './connection.ts';
+import { inSession } from './connection.ts';
 import { type Column, table } from './table.ts';
-import { EXIT, type Run, type Terminal } from './terminal.ts';
+import type { Run, Terminal } from './terminal.ts';
 import { relative } from './time.ts';
 
 const COLUMNS: readonly Column[] = [
@@ -15,6 +15,7 @@ const COLUMNS: readonly Column[] = [
 ];
 
 export function addKeyCommands(program: Command, terminal: Terminal, run: Run): void {
+  const act = inSession(terminal, run);
   const key = program.command('key').description('API keys');
   key
     .command('create')
@@ -26,19 +27,16 @@ export function addKeyCommands(program: Command, terminal: Terminal, run: Run): 
         .default(['submit', 'read']),
     )
     .action((name: string, options: { scope: string[] }, command: Command) =>
-      run(async () => {
-        const session = openSession(command, terminal);
+      act(command, async (session) => {
         const made = await session.api.createKey({ name, scopes: options.scope, tenant: session.tenant });
         session.show(made, () => `${made.key}\n\nKeep it: it is stored as a hash and cannot be shown again.`);
-        return EXIT.ok;
       }),
     );
   key
     .command('list')
     .description('Keys, without their text')
     .action((_options: object, command: Command) =>
-      run(async () => {
-        const session = openSession(command, terminal);
+      act(command, async (session) => {
         const answer = await session.api.keys(session.tenant);
         const now = terminal.clock.now();
         session.show(answer, () =>
@@ -48,7 +46,6 @@ export function addKeyCommands(program: Command, terminal: Terminal, run: Run): 
             terminal.columns,
           ),
         );
-        return EXIT.ok;
       }),
     );
   key
@@ -56,11 +53,9 @@ export function addKeyCommands(program: Command, terminal: Terminal, run: Run): 
     .description('End a key for good')
     .argument('<id>', 'as "key list" shows it')
     .action((id: string, _options: object, command: Command) =>
-      run(async () => {
-        const session = openSession(command, terminal);
+      act(command, async (session) => {
         await session.api.revokeKey(id);
         session.show({ id, revoked: true }, () => `${id}  revoked`);
-        return EXIT.ok;
       }),
     );
 }

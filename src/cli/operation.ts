@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { Api } from './api.ts';
-import { openSession, type Session } from './connection.ts';
+import { inSession, openSession, type Session } from './connection.ts';
 import { type Column, table } from './table.ts';
 import { EXIT, type ExitCode, type Run, type Terminal } from './terminal.ts';
 
@@ -39,19 +39,18 @@ export function addOperationCommands<Answer extends OperationAnswer>(
   { terminal, run }: { readonly terminal: Terminal; readonly run: Run },
 ): void {
   const { noun, done } = kind;
+  const act = inSession(terminal, run);
   parent
     .command('list')
     .description(`${noun[0]?.toUpperCase()}${noun.slice(1)}s of the last 90 days, the newest first`)
     .action((_options: object, command: Command) =>
-      run(async () => {
-        const session = openSession(command, terminal);
+      act(command, async (session) => {
         const answer = await kind.list(session.api, session.tenant);
         const all = answer[`${noun}s`] ?? [];
         const rows = all.map((each) => kind.row(each, terminal.clock.now()));
         session.show(answer, () =>
           rows.length === 0 ? `No ${noun}s.` : table(kind.columns, rows, terminal.columns),
         );
-        return EXIT.ok;
       }),
     );
   parent
@@ -75,11 +74,9 @@ export function addOperationCommands<Answer extends OperationAnswer>(
       .description(description)
       .argument('<id>')
       .action((id: string, _options: object, command: Command) =>
-        run(async () => {
-          const session = openSession(command, terminal);
+        act(command, async (session) => {
           const answer = await kind.control(session.api, id, wish);
           session.show(answer, () => kind.line(answer));
-          return EXIT.ok;
         }),
       );
 }

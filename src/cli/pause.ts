@@ -1,11 +1,12 @@
 import type { Command } from 'commander';
 import type { PauseAnswer } from './answers.ts';
-import { instantOrDelay, openSession } from './connection.ts';
-import { EXIT, type Run, type Terminal } from './terminal.ts';
+import { inSession, instantOrDelay } from './connection.ts';
+import type { Run, Terminal } from './terminal.ts';
 import { instant } from './time.ts';
 
 /** `pause` and `resume` under the noun whose tasks they hold up. */
 export function addPauseCommands(noun: Command, terminal: Terminal, run: Run, of: 'tenant' | 'type'): void {
+  const act = inSession(terminal, run);
   const scope =
     of === 'tenant'
       ? 'all tasks of a tenant'
@@ -21,11 +22,9 @@ export function addPauseCommands(noun: Command, terminal: Terminal, run: Run, of
       instantOrDelay(() => terminal.clock.now()),
     )
     .action((name: string, options: { reason: string; until?: string | number }, command: Command) =>
-      run(async () => {
-        const session = openSession(command, terminal);
+      act(command, async (session) => {
         const answer = await session.api.pause(of, name, options, of === 'type' ? session.tenant : undefined);
         session.show(answer, () => pauseLine(answer, terminal.clock.now()));
-        return EXIT.ok;
       }),
     );
   noun
@@ -33,11 +32,9 @@ export function addPauseCommands(noun: Command, terminal: Terminal, run: Run, of
     .description('End a pause')
     .argument(`<${of}>`)
     .action((name: string, _options: object, command: Command) =>
-      run(async () => {
-        const session = openSession(command, terminal);
+      act(command, async (session) => {
         const answer = await session.api.resume(of, name, of === 'type' ? session.tenant : undefined);
         session.show(answer, () => `${name}  ${answer.resumed ? 'resumed' : 'was not paused'}`);
-        return EXIT.ok;
       }),
     );
 }

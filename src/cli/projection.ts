@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { JobAnswer, ProjectionsAnswer, StreamsAnswer } from './answers.ts';
-import { instantOrAge, openSession, POINT, type Session } from './connection.ts';
+import { inSession, instantOrAge, openSession, POINT, type Session } from './connection.ts';
 import { type Column, facts, table } from './table.ts';
 import { EXIT, type ExitCode, type Run, type Terminal } from './terminal.ts';
 import { instant, relative } from './time.ts';
@@ -33,6 +33,7 @@ interface RebuildOptions {
 }
 
 export function addProjectionCommands(program: Command, terminal: Terminal, run: Run): void {
+  const act = inSession(terminal, run);
   const projection = program
     .command('projection')
     .description('Read models: status, rebuild, verify (for operators)');
@@ -41,11 +42,9 @@ export function addProjectionCommands(program: Command, terminal: Terminal, run:
     .command('status')
     .description('How far the read models have come, and the last jobs on them')
     .action((_options: object, command: Command) =>
-      run(async () => {
-        const session = openSession(command, terminal);
+      act(command, async (session) => {
         const answer = await session.api.projections();
         session.show(answer, () => statusText(answer, terminal));
-        return EXIT.ok;
       }),
     );
 
@@ -53,11 +52,9 @@ export function addProjectionCommands(program: Command, terminal: Terminal, run:
     .command('accept-history')
     .description('Take note of what HISTORY lacks, so that it is no longer told of')
     .action((_options: object, command: Command) =>
-      run(async () => {
-        const session = openSession(command, terminal);
+      act(command, async (session) => {
         const answer = await session.api.acceptHistory();
         session.show(answer, () => streamsText(answer, terminal).join('\n'));
-        return EXIT.ok;
       }),
     );
 

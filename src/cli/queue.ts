@@ -2,10 +2,10 @@ import type { Command } from 'commander';
 import type { Status } from '../domain/events.ts';
 import { RUNNING, WAITING } from '../domain/task.ts';
 import type { QueueAnswer } from './answers.ts';
-import { instantOrAge, openSession, POINT } from './connection.ts';
+import { inSession, instantOrAge, POINT } from './connection.ts';
 import { addPauseCommands, scopeText } from './pause.ts';
 import { type Column, table } from './table.ts';
-import { EXIT, type Run, type Terminal } from './terminal.ts';
+import type { Run, Terminal } from './terminal.ts';
 import { relative } from './time.ts';
 
 const COLUMNS: readonly Column[] = [
@@ -28,6 +28,7 @@ const PAUSE_COLUMNS: readonly Column[] = [
 ];
 
 export function addQueueCommands(program: Command, terminal: Terminal, run: Run): void {
+  const act = inSession(terminal, run);
   const queue = program.command('queue').description('How many tasks there are, and what holds them up');
   queue
     .command('list')
@@ -35,8 +36,7 @@ export function addQueueCommands(program: Command, terminal: Terminal, run: Run)
     .option('--type <type>')
     .option('--at <point>', `as of then: ${POINT}`, instantOrAge(terminal))
     .action((options: { type?: string; at?: string | number }, command: Command) =>
-      run(async () => {
-        const session = openSession(command, terminal);
+      act(command, async (session) => {
         const answer = await session.api.queues({
           tenant: session.tenant,
           type: options.type,
@@ -52,15 +52,13 @@ export function addQueueCommands(program: Command, terminal: Terminal, run: Run)
                 ),
               ].join('\n'),
         );
-        return EXIT.ok;
       }),
     );
   queue
     .command('pauses')
     .description('What is paused, by whom, why and until when')
     .action((_options: object, command: Command) =>
-      run(async () => {
-        const session = openSession(command, terminal);
+      act(command, async (session) => {
         const answer = await session.api.pauses();
         const now = terminal.clock.now();
         session.show(answer, () =>
@@ -78,7 +76,6 @@ export function addQueueCommands(program: Command, terminal: Terminal, run: Run)
                 terminal.columns,
               ),
         );
-        return EXIT.ok;
       }),
     );
   addPauseCommands(queue, terminal, run, 'type');

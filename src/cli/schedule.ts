@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import type { ScheduleAnswer, ScheduleWish } from './answers.ts';
-import { openSession, type Session, wholeNumber } from './connection.ts';
+import { inSession, type Session, wholeNumber } from './connection.ts';
 import { readPayload } from './payload.ts';
 import { type Column, facts, table } from './table.ts';
-import { EXIT, type Run, type Terminal } from './terminal.ts';
+import type { Run, Terminal } from './terminal.ts';
 import { instant, relative } from './time.ts';
 
 const COLUMNS: readonly Column[] = [
@@ -26,11 +26,7 @@ export function addScheduleCommands(program: Command, terminal: Terminal, run: R
     .description('Recurring tasks: one for each slot of a schedule');
   const withName = (name: string, description: string): Command =>
     schedule.command(name).description(description).argument('<name>');
-  const act = (command: Command, work: (session: Session) => Promise<void>): Promise<void> =>
-    run(async () => {
-      await work(openSession(command, terminal));
-      return EXIT.ok;
-    });
+  const act = inSession(terminal, run);
   const show = (session: Session, answer: ScheduleAnswer): void =>
     session.show(answer, () => scheduleText(answer, terminal));
 

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { instantOrDelay, openSession, wholeNumber } from './connection.ts';
+import { inSession, instantOrDelay, openSession, wholeNumber } from './connection.ts';
 import { EXIT, type Run, type Terminal } from './terminal.ts';
 
 interface RescheduleOptions {
@@ -10,17 +10,16 @@ interface RescheduleOptions {
 
 /** What can be asked of a task that was submitted. */
 export function addTaskControlCommands(task: Command, terminal: Terminal, run: Run): void {
+  const act = inSession(terminal, run);
   task
     .command('cancel')
     .description('Ask for the cancellation of a task')
     .argument('<id>')
     .option('--reason <text>', 'kept in the history')
     .action((id: string, options: { reason?: string }, command: Command) =>
-      run(async () => {
-        const session = openSession(command, terminal);
+      act(command, async (session) => {
         const answer = await session.api.cancel(id, { tenant: session.tenant, reason: options.reason });
         session.show(answer, () => `${answer.id}  ${answer.event}`);
-        return EXIT.ok;
       }),
     );
 
@@ -29,11 +28,9 @@ export function addTaskControlCommands(task: Command, terminal: Terminal, run: R
     .description('Say why a task is not running')
     .argument('<id>')
     .action((id: string, _options: object, command: Command) =>
-      run(async () => {
-        const session = openSession(command, terminal);
+      act(command, async (session) => {
         const answer = await session.api.why(id, { tenant: session.tenant });
         session.show(answer, () => answer.sentence);
-        return EXIT.ok;
       }),
     );
 

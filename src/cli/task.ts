@@ -4,6 +4,7 @@ import { TERMINAL } from '../domain/task.ts';
 import type { Submission, Task } from './answers.ts';
 import {
   durationMs,
+  inSession,
   instantOrAge,
   instantOrDelay,
   openSession,
@@ -35,6 +36,7 @@ interface SubmitOptions {
 
 export function addTaskCommands(program: Command, terminal: Terminal, run: Run): void {
   const task = program.command('task').description('Submit tasks, look at them, cancel them');
+  const act = inSession(terminal, run);
   const whenText = instantOrDelay(() => terminal.clock.now());
 
   task
@@ -90,8 +92,7 @@ export function addTaskCommands(program: Command, terminal: Terminal, run: Run):
     .option('--limit <n>', 'tasks on a page', wholeNumber, 20)
     .option('--cursor <cursor>', 'the page after the one that printed it')
     .action((options: ListOptions, command: Command) =>
-      run(async () => {
-        const session = openSession(command, terminal);
+      act(command, async (session) => {
         const { status, ...filter } = options;
         const page = await session.api.tasks({
           tenant: session.tenant,
@@ -106,7 +107,6 @@ export function addTaskCommands(program: Command, terminal: Terminal, run: Run):
             ? 'No task matches.'
             : `${taskTable(page.tasks, view(terminal))}${moreText(page.nextCursor)}`,
         );
-        return EXIT.ok;
       }),
     );
 
@@ -115,14 +115,12 @@ export function addTaskCommands(program: Command, terminal: Terminal, run: Run):
     .description("Show a task's history")
     .argument('<id>')
     .action((id: string, _options: object, command: Command) =>
-      run(async () => {
-        const session = openSession(command, terminal);
+      act(command, async (session) => {
         const events = await allEvents(session, id);
         const sinceMs = Date.parse(events[0]?.storedAt ?? '');
         session.show(events, () =>
           events.map((event) => eventLine(event, { sinceMs, width: terminal.columns })).join('\n'),
         );
-        return EXIT.ok;
       }),
     );
 

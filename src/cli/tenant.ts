@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { TenantAnswer } from './answers.ts';
-import { openSession, type Session } from './connection.ts';
+import { inSession } from './connection.ts';
 import { addPauseCommands } from './pause.ts';
 import {
   type NumberOrNone,
@@ -11,7 +11,7 @@ import {
   submissionPatch,
 } from './settings.ts';
 import { type Column, facts, table } from './table.ts';
-import { EXIT, type Run, type Terminal } from './terminal.ts';
+import type { Run, Terminal } from './terminal.ts';
 import { instant, relative } from './time.ts';
 
 const COLUMNS: readonly Column[] = [
@@ -33,11 +33,7 @@ interface SetOptions extends RateOptions {
 
 export function addTenantCommands(program: Command, terminal: Terminal, run: Run): void {
   const tenant = program.command('tenant').description("Tenants (with an operator's key)");
-  const act = (command: Command, work: (session: Session) => Promise<void>): Promise<void> =>
-    run(async () => {
-      await work(openSession(command, terminal));
-      return EXIT.ok;
-    });
+  const act = inSession(terminal, run);
   tenant
     .command('create')
     .description('Make a tenant')

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { TypeAnswer } from './answers.ts';
-import { durationMs, openSession, wholeNumber } from './connection.ts';
+import { durationMs, inSession, wholeNumber } from './connection.ts';
 import {
   type NumberOrNone,
   numberOrNone,
@@ -10,7 +10,7 @@ import {
   submissionPatch,
 } from './settings.ts';
 import { type Column, facts, table } from './table.ts';
-import { EXIT, type Run, type Terminal } from './terminal.ts';
+import type { Run, Terminal } from './terminal.ts';
 import { duration } from './time.ts';
 
 const COLUMNS: readonly Column[] = [
@@ -33,20 +33,19 @@ interface SetOptions extends RateOptions {
 }
 
 export function addTypeCommands(program: Command, terminal: Terminal, run: Run): void {
+  const act = inSession(terminal, run);
   const type = program.command('type').description('Settings of task types');
   type
     .command('list')
     .description('Types that have settings')
     .action((_options: object, command: Command) =>
-      run(async () => {
-        const session = openSession(command, terminal);
+      act(command, async (session) => {
         const answer = await session.api.types();
         session.show(answer, () =>
           answer.types.length === 0
             ? 'No type has settings; all use the defaults.'
             : table(COLUMNS, answer.types.map(row), terminal.columns),
         );
-        return EXIT.ok;
       }),
     );
   type
@@ -63,14 +62,12 @@ export function addTypeCommands(program: Command, terminal: Terminal, run: Run):
     .option('--timeout <duration>', 'limit of one attempt', durationMs)
     .option('--not-retryable <error...>', 'error names or codes that end a task at once')
     .action((name: string, options: SetOptions, command: Command) =>
-      run(async () => {
-        const session = openSession(command, terminal);
+      act(command, async (session) => {
         const patch = patchOf(options);
         if (Object.keys(patch).length === 0)
           command.error('error: nothing to set: give at least one option', { code: 'taskledger.nothing' });
         const answer = await session.api.patchType(name, patch);
         session.show(answer, () => typeText(answer, terminal));
-        return EXIT.ok;
       }),
     );
   type
@@ -78,11 +75,9 @@ export function addTypeCommands(program: Command, terminal: Terminal, run: Run):
     .description('Policy and limits of a type')
     .argument('<type>')
     .action((name: string, _options: object, command: Command) =>
-      run(async () => {
-        const session = openSession(command, terminal);
+      act(command, async (session) => {
         const answer = await session.api.type(name);
         session.show(answer, () => typeText(answer, terminal));
-        return EXIT.ok;
       }),
     );
 }

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import type { WorkerAnswer } from './answers.ts';
-import { openSession } from './connection.ts';
+import { inSession } from './connection.ts';
 import { type Column, table } from './table.ts';
-import { EXIT, type Run, type Terminal } from './terminal.ts';
+import type { Run, Terminal } from './terminal.ts';
 
 const COLUMNS: readonly Column[] = [
   { title: 'WORKER' },
@@ -15,6 +15,7 @@ const COLUMNS: readonly Column[] = [
 ];
 
 export function addWorkerCommands(program: Command, terminal: Terminal, run: Run): void {
+  const act = inSession(terminal, run);
   program
     .command('worker')
     .description('Who runs tasks')
@@ -22,15 +23,13 @@ export function addWorkerCommands(program: Command, terminal: Terminal, run: Run
     .description('Registered workers, with the slots they have taken')
     .option('--type <type>')
     .action((options: { type?: string }, command: Command) =>
-      run(async () => {
-        const session = openSession(command, terminal);
+      act(command, async (session) => {
         const answer = await session.api.workers({ type: options.type });
         session.show(answer, () =>
           answer.workers.length === 0
             ? 'No worker is registered.'
             : table(COLUMNS, answer.workers.map(row), terminal.columns),
         );
-        return EXIT.ok;
       }),
     );
 }
