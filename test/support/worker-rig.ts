@@ -8,6 +8,7 @@ import type { EventKind, EventOf } from '../../src/domain/events.ts';
 import { createWorker, type Worker, type WorkerOptions } from '../../src/index.ts';
 import { ensureWorkConsumer } from '../../src/log/streams.ts';
 import { createLogger } from '../../src/observe/log.ts';
+import { spawnWatchdog } from '../../src/platform/embedded/watchdog.ts';
 import { programArgs } from './built.ts';
 import { eventually } from './eventually.ts';
 import { testNamespace, testNatsUrl } from './servers.ts';
@@ -118,17 +119,22 @@ export interface WorkerProcess {
   kill(signal?: NodeJS.Signals): Promise<void>;
 }
 
-/** `env`: variables beside those of this process. */
+/** `env`: variables beside those of this process. It is killed should the test run die, or fail before stopping it. */
 export async function spawnWorker(
   options: object,
   env: Readonly<Record<string, string>> = {},
 ): Promise<WorkerProcess> {
+  const watchdog = spawnWatchdog('SIGKILL');
   const program = programArgs('test/support/worker-process.ts');
   const child: ChildProcess = spawn(process.execPath, [...program, JSON.stringify(options)], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...process.env, ...env },
   });
-  const exited = once(child, 'exit').then(([code]) => code as number | null);
+  if (child.pid !== undefined) watchdog.watch(child.pid);
+  const exited = once(child, 'exit').then(([code]) => {
+    watchdog.release();
+    return code as number | null;
+  });
   const lines: string[] = [];
   if (child.stdout === null) throw new Error('no output');
   createInterface(child.stdout).on('line', (line) => lines.push(line));
