@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { HandlerContext } from '../../src/index.ts';
 import { execute } from '../../src/log/handle.ts';
 import { eventually } from '../support/eventually.ts';
+import { gate } from '../support/gate.ts';
 import { testNatsUrl } from '../support/servers.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { openWorkerRig, TENANT, TYPE, type WorkerRig } from '../support/worker-rig.ts';
@@ -20,14 +21,6 @@ afterAll(() => rig.stop());
 const wait = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 const block = (ms: number) => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 const oneAttempt = ['INGESTED', 'QUEUED', 'CLAIMED', 'PROCESSING', 'COMPLETED'];
-
-function gate<T = void>() {
-  let open: (value: T) => void = () => {};
-  const opened = new Promise<T>((resolve) => {
-    open = resolve;
-  });
-  return { opened, open };
-}
 
 /** Appends RETRY_CLAIMED as another worker would. */
 const loseAsAnother = (taskId: string) =>

@@ -10,6 +10,7 @@ import { execute } from '../../src/log/handle.ts';
 import { readSpool } from '../../src/worker/spool/spool-format.ts';
 import type { WorkerEntry } from '../../src/worker/worker-entry.ts';
 import { eventually } from '../support/eventually.ts';
+import { gate } from '../support/gate.ts';
 import { needs } from '../support/needs.ts';
 import { testNatsUrl } from '../support/servers.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
@@ -38,14 +39,6 @@ afterEach(async () => {
   await rm(spoolDir, { recursive: true, force: true });
 });
 afterAll(() => rig.stop());
-
-function gate<T = void>() {
-  let open: (value: T) => void = () => {};
-  const opened = new Promise<T>((resolve) => {
-    open = resolve;
-  });
-  return { opened, open };
-}
 
 const spoolFiles = async () => (await readdir(spoolDir)).filter((name) => name.endsWith('.spool'));
 
