@@ -16,7 +16,7 @@ import { askDispatcher } from './http/explain.ts';
 import { createHealth, type HealthCheck } from './http/health.ts';
 import { createHttpServer } from './http/server.ts';
 import { createBacklog } from './intake/backlog.ts';
-import { createGateway } from './intake/gateway.ts';
+import { createGateway, INTAKE_CONSUMER } from './intake/gateway.ts';
 import { createIntake } from './intake/intake.ts';
 import { openSharedIntake } from './intake/shared.ts';
 import { createUnserved } from './intake/unserved.ts';
@@ -24,6 +24,7 @@ import { type OpenedLog, openLog } from './log/open.ts';
 import { createLogReader } from './log/reader.ts';
 import { clockOfServers, type ServerClock } from './log/server-clock.ts';
 import { ensureStreams } from './log/streams.ts';
+import { createStreamsCheck, type StreamsCheck } from './log/streams-check.ts';
 import { type Names, names as namesOf } from './log/subjects.ts';
 import { createFlowCheck, type FlowCheck } from './observe/flow-check.ts';
 import { createHealthListener } from './observe/health-listener.ts';
@@ -69,6 +70,9 @@ interface Parts {
   readonly clock: ServerClock;
   readonly logger: Logger;
   readonly flow: FlowCheck;
+  readonly streamsCheck: StreamsCheck;
+  /** Consumers that the roles of this process draw from. */
+  readonly consumers: { readonly stream: string; readonly consumer: string }[];
   /** What the roles of this process tell of themselves; each adds its own. */
   readonly told: {
     readonly readings: (() => readonly Reading[])[];
@@ -119,7 +123,21 @@ export async function runRoles(
     }, patience);
     const flow = createFlowCheck({ nc, backlog: names.backlog, workers: names.buckets.workers });
     const told = { readings: [], checks: {} };
-    const parts: Parts = { config, nc, natsWatch, names, log, clock, logger, flow, told };
+    const consumers: Parts['consumers'] = [];
+    const streamsCheck = createStreamsCheck({ nc, names, consumers: () => consumers });
+    const parts: Parts = {
+      config,
+      nc,
+      natsWatch,
+      names,
+      log,
+      clock,
+      logger,
+      flow,
+      streamsCheck,
+      consumers,
+      told,
+    };
     const make: Record<Role, (parts: Parts) => Promise<Service> | Service> = {
       projector: projectorRole,
       dispatcher: dispatcherRole,
@@ -186,7 +204,8 @@ function healthListenerOf(
 }
 
 async function apiRole(parts: Parts): Promise<Service> {
-  const { config, nc, natsWatch, names, log, clock, logger, flow, told } = parts;
+  const { config, nc, natsWatch, names, log, clock, logger, flow, streamsCheck, told } = parts;
+  parts.consumers.push({ stream: names.streams.submissions, consumer: INTAKE_CONSUMER });
   const metrics = createMetrics(() => told.readings.flatMap((readings) => readings()));
   const registry = openRegistry({ nc, names, logger });
   const schedules = openSchedules({ nc, names, logger });
@@ -251,7 +270,7 @@ async function apiRole(parts: Parts): Promise<Service> {
     explain: askDispatcher(nc, names.explain(config.dispatchGroup)),
     readLog: (options) => createLogReader({ nc, names, logger }, options),
     log,
-    health: createHealth({ nc, natsWatch, names, query, flow, streams }),
+    health: createHealth({ nc, natsWatch, names, query, flow, streams, streamsCheck }),
     streams,
     backlog,
     rates,

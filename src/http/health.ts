@@ -1,5 +1,6 @@
 import { jetstreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/transport-node';
+import type { StreamsCheck, StreamsLook } from '../log/streams-check.ts';
 import type { Names } from '../log/subjects.ts';
 import type { FlowCheck } from '../observe/flow-check.ts';
 import type { NatsWatch } from '../platform/nats-watch.ts';
@@ -21,7 +22,10 @@ export interface HealthReport {
     readonly readModels?: HealthCheck;
     /** Whether work that could be done is done; the API stays ready when it is not. */
     readonly flow?: HealthCheck;
-    /** Whether HISTORY has everything, and no limit is about to take what is needed; no reason to be unready either. */
+    /**
+     * Whether the streams are there and can store, HISTORY has everything, and no limit is about to take what is needed; no
+     * reason to be unready either.
+     */
     readonly streams?: HealthCheck;
   };
   /** What an acknowledged event survives (DESIGN.md 6). Null while the log cannot be asked. */
@@ -41,6 +45,7 @@ interface HealthOptions {
   readonly query?: Pick<Query, 'position'>;
   readonly flow?: Pick<FlowCheck, 'troubles'>;
   readonly streams?: Pick<StreamsDesk, 'trouble'>;
+  readonly streamsCheck?: StreamsCheck;
 }
 
 /** No answer of a probe is waited for longer. */
@@ -50,10 +55,18 @@ const PROBE_MS = 2_000;
  * Health of the API process. Postgres being down does not make it unready: submission and work go on, and taking the
  * process out of service would stop them.
  */
-export function createHealth({ nc, natsWatch, names, query, flow, streams }: HealthOptions): Health {
+export function createHealth({
+  nc,
+  natsWatch,
+  names,
+  query,
+  flow,
+  streams,
+  streamsCheck,
+}: HealthOptions): Health {
   return {
     async check() {
-      const [nats, log, position, troubles] = await Promise.all([
+      const [nats, log, position, troubles, look] = await Promise.all([
         probe(() => nc.rtt()),
         probe(async () => {
           const jsm = await jetstreamManager(nc, { checkAPI: false });
@@ -61,7 +74,9 @@ export function createHealth({ nc, natsWatch, names, query, flow, streams }: Hea
         }),
         query === undefined ? undefined : probe(() => query.position()),
         flow === undefined ? undefined : probe(() => flow.troubles()),
+        streamsCheck === undefined ? undefined : probe(() => streamsCheck.look()),
       ]);
+      const lacks = streams?.trouble();
       const lag =
         log.ok && position?.ok === true ? Math.max(0, log.value.state.last_seq - position.value) : null;
       return {
@@ -74,7 +89,7 @@ export function createHealth({ nc, natsWatch, names, query, flow, streams }: Hea
           ...(position !== undefined && {
             readModels: position.ok ? { ok: true, detail: `at sequence ${position.value}` } : position,
           }),
-          ...(streams !== undefined && { streams: streamsCheckOf(streams.trouble()) }),
+          ...((streams ?? look) !== undefined && { streams: streamsCheckOf(look, lacks) }),
           ...(troubles !== undefined && { flow: troubles.ok ? flowCheckOf(troubles.value) : troubles }),
         },
         durability: log.ok ? durabilityOf(log.value.config.num_replicas) : null,
@@ -84,8 +99,16 @@ export function createHealth({ nc, natsWatch, names, query, flow, streams }: Hea
   };
 }
 
-const streamsCheckOf = (trouble: string | undefined): HealthCheck =>
-  trouble === undefined ? { ok: true } : { ok: false, detail: trouble };
+/** Without a trouble, remarks are the detail. */
+function streamsCheckOf(look: Probed<StreamsLook> | undefined, lacks: string | undefined): HealthCheck {
+  const { troubles, remarks } =
+    look === undefined || look.ok
+      ? (look?.value ?? { troubles: [], remarks: [] })
+      : { troubles: [look.detail], remarks: [] };
+  const wrong = lacks === undefined ? troubles : [...troubles, lacks];
+  const told = wrong.length > 0 ? wrong : remarks;
+  return { ok: wrong.length === 0, ...(told.length > 0 && { detail: told.join('; ') }) };
+}
 
 const flowCheckOf = (troubles: readonly string[]): HealthCheck =>
   troubles.length === 0 ? { ok: true } : { ok: false, detail: troubles.join('; ') };

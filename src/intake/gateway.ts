@@ -42,7 +42,7 @@ export interface GatewayOptions {
   readonly observe?: (outcome: string, ms: number) => void;
 }
 
-const CONSUMER = 'intake';
+export const INTAKE_CONSUMER = 'intake';
 const ACK_WAIT_MS = 30_000;
 /** Messages that one process works on at once. */
 const IN_FLIGHT = 256;
@@ -117,7 +117,7 @@ class SubmissionGateway implements Gateway {
   async #runOnce(): Promise<void> {
     const { nc, names, backlog } = this.#options;
     if (this.#stopping.signal.aborted) return;
-    const consumer = await jetstream(nc).consumers.get(names.streams.submissions, CONSUMER);
+    const consumer = await jetstream(nc).consumers.get(names.streams.submissions, INTAKE_CONSUMER);
     const messages = await consumer.consume({
       max_messages: IN_FLIGHT,
       // The defaults notice a lost leader after 42 s.
@@ -219,7 +219,7 @@ class SubmissionGateway implements Gateway {
     const jsm = await jetstreamManager(nc, { checkAPI: false });
     try {
       await jsm.consumers.add(names.streams.submissions, {
-        durable_name: CONSUMER,
+        durable_name: INTAKE_CONSUMER,
         description: 'Validates submissions; shared by all API processes',
         ack_policy: AckPolicy.Explicit,
         ack_wait: nanos(ACK_WAIT_MS),

@@ -1,7 +1,7 @@
 import { Kvm } from '@nats-io/kv';
 import type { NatsConnection, Subscription } from '@nats-io/transport-node';
 import type { Service } from '../platform/service.ts';
-import { blame, Flow, type FlowNotice, type WorkerSight } from './flow.ts';
+import { blame, Flow, type FlowNotice, serves, type WorkerSight } from './flow.ts';
 
 export interface FlowCheck extends Service {
   /** What holds work up, one sentence each; empty while work flows. */
@@ -14,6 +14,8 @@ interface FlowCheckParts {
   readonly backlog: string;
   /** Bucket of the worker registry. It is read only when something looks stuck. */
   readonly workers: string;
+  /** Looks at what such a worker takes, else at everything. */
+  readonly takenBy?: Pick<WorkerSight, 'types' | 'versions'>;
   /** Monotonic, in ms. */
   readonly now?: () => number;
 }
@@ -22,6 +24,7 @@ export function createFlowCheck({
   nc,
   backlog,
   workers,
+  takenBy,
   now: clock = () => performance.now(),
 }: FlowCheckParts): FlowCheck {
   const flow = new Flow();
@@ -44,7 +47,7 @@ export function createFlowCheck({
       const now = clock();
       const silence = flow.silence(now);
       if (silence !== undefined) return [silence];
-      const stalled = flow.stalled(now);
+      const stalled = flow.stalled(now).filter(({ line }) => takenBy === undefined || serves(takenBy, line));
       if (stalled.length === 0) return [];
       const sights = await workersIn(nc, workers);
       return stalled.flatMap((line) => blame(line, sights) ?? []);

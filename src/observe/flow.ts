@@ -86,7 +86,7 @@ export function blame(
 }
 
 /** A line is a type, with `@<version>` when that is not 1. */
-function serves({ types, versions }: WorkerSight, line: string): boolean {
+export function serves({ types, versions }: Pick<WorkerSight, 'types' | 'versions'>, line: string): boolean {
   const [type = line, version = '1'] = line.split('@');
   const [least, greatest] = versions?.[type] ?? [1, 1];
   return types.includes(type) && Number(version) >= least && Number(version) <= greatest;

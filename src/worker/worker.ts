@@ -132,6 +132,8 @@ class TaskWorker implements Worker {
     let spooling: Spooling | undefined;
     const health = createWorkerHealth({
       config,
+      names,
+      runnables,
       nc: () => connected,
       natsTrouble: () => (connected === undefined ? 'not connected yet' : natsWatch?.trouble()),
       stats: () => this.stats(),
@@ -156,6 +158,7 @@ class TaskWorker implements Worker {
       const clock = clockOfServers(nc, names);
       undo.push(() => clock.stop());
       await clock.start();
+      await health.watch(nc);
       const registry = await WorkerRegistry.open(nc, names);
       const leastAckWaitMs = Math.min(...ackWaits.values());
       const leases = new LeaseKeeper({
