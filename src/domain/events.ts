@@ -158,6 +158,7 @@ const data = {
     /** Release of the code that failed, when its worker says so. */
     workerVersion: z.string().max(100).optional(),
   }),
+  /** The release that the lost worker ran is not told: another tells of the loss, and a claim does not say it. */
   RETRY_CLAIMED: z.strictObject({ lostWorker: z.string(), reason: LostReasonSchema, next }),
   DEAD_LETTER: z.strictObject({
     reason: DeadLetterReasonSchema,

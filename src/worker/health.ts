@@ -84,7 +84,7 @@ export function createWorkerHealth({
         consumer: names.workConsumer(type, version),
       }));
       const streams = createStreamsCheck({ nc: connection, names, consumers: () => consumers });
-      flow = createFlowCheck({
+      const own = createFlowCheck({
         nc: connection,
         backlog: names.backlog,
         workers: names.buckets.workers,
@@ -93,9 +93,10 @@ export function createWorkerHealth({
           versions: Object.fromEntries([...runnables].map(([type, { versions }]) => [type, versions])),
         },
       });
-      await flow.start();
+      flow = own;
+      await own.start();
       watches['streams'] = async () => (await streams.look()).troubles;
-      watches['flow'] = flow.troubles;
+      watches['flow'] = () => own.troubles();
     },
     async stop() {
       await flow?.stop();
