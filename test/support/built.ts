@@ -10,7 +10,7 @@ import { transpiled } from './transpile.ts';
  */
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const BUILT = join(ROOT, '.taskledger', 'built');
-const FOLDERS = ['src', 'projections', 'test/support'];
+const FOLDERS = ['src', 'projections', 'test/support', 'test/chaos/load'];
 
 /** Makes JavaScript of every source that has changed since it was last made. Several runs may do so at a time. */
 export async function buildForTests(): Promise<void> {

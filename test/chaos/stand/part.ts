@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type ChildServer, launchServer } from '../../../src/platform/embedded/child-server.ts';
+import { programArgs } from '../../support/built.ts';
 import type { Home } from '../network/network.ts';
 import type { Death, Victim } from './victim.ts';
 
@@ -14,7 +15,8 @@ const WORDS = 600;
 
 export interface PartOptions {
   readonly home: Home;
-  /** Source file, and its arguments. */
+  /** A source file; what was built of it is run. */
+  readonly program: string;
   readonly args: readonly string[];
   readonly dir: string;
   readonly env: Readonly<Record<string, string>>;
@@ -26,7 +28,7 @@ export interface Part extends Victim {
 }
 
 /** A process of the product under a supervisor: one that ends by itself is started again. */
-export function partOf({ home, args, dir, env, onDeath }: PartOptions): Part {
+export function partOf({ home, program, args, dir, env, onDeath }: PartOptions): Part {
   const name = home.part;
   const logFile = join(dir, name, 'log');
   let wanted = false;
@@ -37,7 +39,7 @@ export function partOf({ home, args, dir, env, onDeath }: PartOptions): Part {
     const launched = await launchServer({
       name,
       bin: process.execPath,
-      args: ['--import', 'tsx', ...args],
+      args: [...programArgs(program), ...args],
       dir: join(dir, name),
       logFile,
       cwd: ROOT,

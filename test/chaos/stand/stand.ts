@@ -10,6 +10,7 @@ import { type Config, loadConfig } from '../../../src/platform/config.ts';
 import { migrate } from '../../../src/platform/migrate.ts';
 import { connectNats } from '../../../src/platform/nats.ts';
 import { openRegistry } from '../../../src/registry/registry.ts';
+import { buildForTests } from '../../support/built.ts';
 import { findTestNatsServer } from '../../support/local-backend.ts';
 import { TENANT_SETTINGS, TENANTS, TYPES } from '../load/wishes.ts';
 import type { NemesisParts } from '../nemesis/nemesis.ts';
@@ -20,6 +21,8 @@ import { startBrokers } from './brokers.ts';
 import { type Database, startDatabase } from './database.ts';
 import { type PartOptions, partOf } from './part.ts';
 import type { Death, Victim } from './victim.ts';
+
+type Command = readonly [program: string, ...args: string[]];
 
 /** How many of each part. */
 export interface StandSize {
@@ -84,6 +87,7 @@ export async function openStand(options: {
     for (const close of closing.splice(0).reverse()) await close();
   };
   try {
+    await buildForTests();
     const { bin } = await findTestNatsServer(log);
     const network = await openNetwork(options.network, log);
     closing.push(() => network.close());
@@ -113,14 +117,14 @@ export async function openStand(options: {
 
     const parts = new Map<string, Victim>();
     const apis: string[] = [];
-    const add = async (home: Home, args: readonly string[], own: PartOptions['env'] = {}) => {
+    const add = async (home: Home, [program, ...args]: Command, own: PartOptions['env'] = {}) => {
       const name = home.part;
       const env = { ...SETTINGS, ...own, NATS_URL: await natsOf(name) };
       const onDeath = (death: Death): void => {
         deaths.push(death);
         options.onDeath(death);
       };
-      const part = partOf({ home, args, dir, env, onDeath });
+      const part = partOf({ home, program, args, dir, env, onDeath });
       parts.set(name, part);
       closing.push(() => part.stop());
       await part.start();
