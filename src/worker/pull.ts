@@ -63,6 +63,7 @@ export class Pull {
   #recreating = false;
   #stopped = false;
   readonly #saySilence: (silentMs: number) => void;
+  readonly #sayLost: (error: unknown) => void;
 
   constructor(options: PullOptions) {
     const { type, logger } = options;
@@ -71,6 +72,12 @@ export class Pull {
       logger.info(
         { type, silentMs: Math.round(silentMs) },
         'no heartbeat for a request for work; asking again',
+      ),
+    );
+    this.#sayLost = sparingly((error) =>
+      logger.warn(
+        { reason: (error as Error).message, type },
+        'the work consumer cannot be reached; trying again',
       ),
     );
     this.#inbox = createInbox(inboxPrefixOf(options.nc));
@@ -214,10 +221,7 @@ export class Pull {
     try {
       await this.#options.recreate();
     } catch (error) {
-      this.#options.logger.warn(
-        { err: error, type: this.#options.type },
-        'the work consumer cannot be reached',
-      );
+      this.#sayLost(error);
     } finally {
       this.#recreating = false;
       this.#options.onSettled();

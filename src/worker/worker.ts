@@ -22,6 +22,7 @@ import { LeaseKeeper } from './lease-keeper.ts';
 import { planOf, type WorkerOptions, type WorkerPlan } from './options.ts';
 import { Pull } from './pull.ts';
 import { guarded } from './report.ts';
+import { installationOf } from './spool/installation.ts';
 import { openSpooling, type Spooling } from './spool/spooling.ts';
 import { hearStrayRejections } from './stray-rejections.ts';
 import { ensureConsumers, linesOf, type WorkLine } from './work-consumers.ts';
@@ -179,6 +180,7 @@ class TaskWorker implements Worker {
       const opened = await openSpooling({
         directory: this.#plan.spoolDir,
         worker: id,
+        installation: () => installationOf(nc, names),
         onProblem: () => this.#tellProblem(),
         logger,
       });

@@ -10,6 +10,8 @@ import { readSpool, type SpooledOutcome, type SpoolOwner } from './spool-format.
 
 export interface HeirOptions {
   readonly directory: string;
+  /** Spools of others are none of its business. */
+  readonly installation: string;
   /** Tells the log; rejects when the log does not answer, and then the rest is left for the next look. */
   tell(outcome: SpooledOutcome): Promise<void>;
   readonly logger: Logger;
@@ -32,6 +34,8 @@ export class Heir {
   readonly #worker: string;
   /** Of files whose owner cannot be looked up: when they were last seen to change. */
   readonly #seen = new Map<string, { readonly mark: string; readonly since: number }>();
+  /** Files of other installations that were told of. */
+  readonly #foreign = new Set<string>();
   #looking: NodeJS.Timeout | undefined;
   #look: Promise<void> | undefined;
   #stopped = false;
@@ -83,6 +87,7 @@ export class Heir {
     });
     if (text === undefined) return;
     const { owner, untold, damaged } = readSpool(text);
+    if (this.#isForeign(path, owner)) return;
     if (!(await this.#isOrphan(path, text, owner))) return;
     for (const outcome of untold) {
       if (this.#stopped) return;
@@ -99,6 +104,18 @@ export class Heir {
       await rename(path, `${path}.damaged`).catch(ignoreMissing);
       this.#options.logger.error(fields, 'a spool was damaged: put aside after telling what could be read');
     }
+  }
+
+  /** Its outcomes mean nothing to this log: a worker of the installation that it is of must find it. */
+  #isForeign(path: string, owner: SpoolOwner | undefined): boolean {
+    if (owner?.installation === undefined || owner.installation === this.#options.installation) return false;
+    if (!this.#foreign.has(path))
+      this.#options.logger.warn(
+        { path, worker: owner.worker, of: owner.installation, here: this.#options.installation },
+        'a spool of another installation, or of a log that was lost since, is left alone',
+      );
+    this.#foreign.add(path);
+    return true;
   }
 
   async #isOrphan(path: string, text: string, owner: SpoolOwner | undefined): Promise<boolean> {

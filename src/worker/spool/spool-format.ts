@@ -20,6 +20,8 @@ const OwnerSchema = z.strictObject({
   pid: z.int(),
   /** As `describeProcess` says it: tells a process from a later one with the same pid. */
   startedAt: z.string(),
+  /** Whose log the outcomes are of: see `installationOf`. A spool of an earlier release does not say. */
+  installation: z.string().optional(),
 });
 const SETTLING = ['complete', 'fail', 'cancel', 'lose'] as const;
 /** What tells the log how an attempt ended. */
@@ -72,8 +74,8 @@ export function readSpool(text: string): SpoolContent {
         if (index !== last) damaged += 1;
         break;
       case 'owner': {
-        const { worker, host, pid, startedAt } = read;
-        owner = { worker, host, pid, startedAt };
+        const { kind: _kind, v: _v, ...rest } = read;
+        owner = rest;
         break;
       }
       case 'outcome': {

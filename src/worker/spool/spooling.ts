@@ -33,17 +33,20 @@ const STOP_PATIENCE_MS = 2_000;
 export async function openSpooling({
   directory,
   worker,
+  installation,
   onProblem,
   logger,
 }: {
   directory: string | undefined;
   worker: string;
+  installation: () => Promise<string>;
   onProblem: (problem: string | undefined) => void;
   logger: Logger;
 }): Promise<Spooling> {
   if (directory === undefined) return noSpooling;
   const startedAt = (await describeProcess(process.pid))?.startedAt ?? '';
-  const owner = { worker, host: hostname(), pid: process.pid, startedAt };
+  const own = await installation();
+  const owner = { worker, host: hostname(), pid: process.pid, startedAt, installation: own };
   const spool = new Spool({ directory, owner, onProblem, logger });
   await spool.start();
   let heir: Heir | undefined;
@@ -53,7 +56,12 @@ export async function openSpooling({
       return spool.problem;
     },
     inherit(bench) {
-      heir = new Heir(worker, { directory, tell: (outcome) => tellLate(bench, outcome), logger });
+      heir = new Heir(worker, {
+        directory,
+        installation: own,
+        tell: (outcome) => tellLate(bench, outcome),
+        logger,
+      });
       heir.start();
     },
     connectionIs: (state) => spool.connectionIs(state),
