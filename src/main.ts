@@ -6,6 +6,7 @@ import { createProjector } from '../projections/engine/projector.ts';
 import { projectorReadings } from '../projections/engine/readings.ts';
 import { createProjectionDesk } from '../projections/engine/rebuild/desk.ts';
 import { createRebuilder } from '../projections/engine/rebuild/rebuilder.ts';
+import { standingOf } from '../projections/engine/standing.ts';
 import { whenMigrated } from '../projections/engine/when-migrated.ts';
 import { projections } from '../projections/projections.ts';
 import { unfinishedTasks } from '../projections/tasks/unfinished.ts';
@@ -361,12 +362,7 @@ function projectorRole({ config, nc, names, logger, clock, told }: Parts): Servi
     unfinished: () => unfinishedTasks(longPool),
   });
   const writers = whenMigrated(serviceGroup('projector', [projector, rebuilder, needs]), { config, logger });
-  told.checks['projector'] = () => {
-    const { outage, lag } = projector.stats();
-    const trouble = outage === undefined ? writers.waitsFor() : `Postgres cannot be written: ${outage}`;
-    const behind = `${lag} events behind`;
-    return { ok: trouble === undefined, detail: trouble === undefined ? behind : `${trouble}; ${behind}` };
-  };
+  told.checks['projector'] = () => standingOf(projector.stats(), writers.waitsFor());
   return serviceGroup('projector', [poolOf(pool), poolOf(longPool), writers]);
 }
 

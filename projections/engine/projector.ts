@@ -37,7 +37,7 @@ export interface ProjectorStats {
   readonly batches: number;
   /** Why Postgres cannot be written at the moment. */
   readonly outage: string | undefined;
-  /** Projections that an alarm has stopped, with the reason. */
+  /** Projections that an alarm has stopped, with the reason and what to do. */
   readonly stopped: Readonly<Record<string, string>>;
   /** Events set aside since the start. */
   readonly poisoned: number;
@@ -131,7 +131,9 @@ class LogProjector implements Projector {
       mode: this.#mode,
       ...this.#positions.stats(),
       outage: this.#connection.outage()?.reason,
-      stopped: Object.fromEntries([...this.#stopped].map(([name, error]) => [name, error.message])),
+      stopped: Object.fromEntries(
+        [...this.#stopped].map(([name, { message, fix }]) => [name, `${message}. ${fix}`]),
+      ),
       poisoned: this.#committer.poisoned(),
     };
   }

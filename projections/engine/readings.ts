@@ -11,4 +11,5 @@ export const projectorReadings = (stats: ProjectorStats): Reading[] => [
   { signal: 'projectorBatches', value: stats.batches },
   { signal: 'projectorPoisoned', value: stats.poisoned },
   { signal: 'projectorOutage', value: stats.outage === undefined ? 0 : 1 },
+  { signal: 'projectorStopped', value: Object.keys(stats.stopped).length },
 ];

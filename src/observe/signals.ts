@@ -132,6 +132,13 @@ export const signals = {
     'Events set aside because they could not be applied',
   ),
   projectorOutage: signal('projector', 'gauge', 'projector_outage', [], '1 while Postgres cannot be written'),
+  projectorStopped: signal(
+    'projector',
+    'gauge',
+    'projector_stopped',
+    [],
+    'Read models that stand still because the log was lost or replaced',
+  ),
 
   historyFindings: signal(
     'dispatcher',
