@@ -16,9 +16,11 @@ const FOLDERS = ['src', 'projections', 'test/support', 'test/chaos/load'];
 export async function buildForTests(): Promise<void> {
   await mkdir(BUILT, { recursive: true });
   // The product looks for its migrations beside its sources.
-  await symlink(join(ROOT, 'migrations'), join(BUILT, 'migrations')).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EEXIST') throw error;
-  });
+  await symlink(join('..', '..', 'migrations'), join(BUILT, 'migrations')).catch(
+    (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error;
+    },
+  );
   for (const folder of FOLDERS) {
     const files = await readdir(join(ROOT, folder), { recursive: true });
     await Promise.all(files.filter(isSource).map((file) => buildFile(join(folder, file))));
