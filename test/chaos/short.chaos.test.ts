@@ -32,6 +32,8 @@ it.concurrent.each([
     // A run in which nothing happened would prove nothing.
     expect(report.acknowledged).toBeGreaterThan(SECONDS);
     expect(Object.keys(report.faults).length).toBeGreaterThan(3);
+    expect(report.starts.snapshot).toBeGreaterThan(0);
+    expect(report.starts.log).toBeGreaterThan(0);
     if (!process.env['TEST_KEEP_DATA']) await rm(dir, { recursive: true, force: true });
   },
   TIMEOUT_MS,

@@ -5,7 +5,7 @@ import type { Alone } from '../checker/evidence.ts';
 /** What the parts themselves wrote down of a run. */
 export interface PartLogs {
   readonly alone: readonly Alone[];
-  /** Dispatchers that began from a snapshot, and those that read the log from its beginning. */
+  /** Dispatchers that began from a snapshot, and those that read a log from its beginning which was not empty. */
   readonly starts: { readonly snapshot: number; readonly log: number };
 }
 
@@ -22,10 +22,10 @@ export async function readPartLogs(dir: string, parts: readonly string[]): Promi
   const starts = { snapshot: 0, log: 0 };
   for (const process of parts) {
     const text = await readFile(join(dir, process, 'log'), 'utf8').catch(() => '');
-    for (const { msg, time, snapshot } of text.split('\n').flatMap(entryIn)) {
+    for (const { msg, time, snapshot, lastSeq } of text.split('\n').flatMap(entryIn)) {
       const at = Date.parse(time);
       if (msg === ALONE) alone.push({ process, from: at - AROUND_MS, until: at + TOLD_AGAIN_MS + AROUND_MS });
-      if (msg === REPLAYED) starts[snapshot === undefined ? 'log' : 'snapshot'] += 1;
+      if (msg === REPLAYED && lastSeq !== 0) starts[snapshot === undefined ? 'log' : 'snapshot'] += 1;
     }
   }
   return { alone, starts };
@@ -34,7 +34,9 @@ export async function readPartLogs(dir: string, parts: readonly string[]): Promi
 interface Entry {
   readonly msg: string;
   readonly time: string;
+  /** Of a dispatcher that has begun: the position of the snapshot, and the end of the log. */
   readonly snapshot?: number;
+  readonly lastSeq?: number;
 }
 
 /** Lines that are no entries are what Node itself has to say. */

@@ -41,7 +41,7 @@ export interface RunOptions {
 const CATCH_UP_MS = 60_000;
 const PROGRESS_EVERY_MS = 30_000;
 const CLIENTS = 'clients';
-/** Part of the run after which the workers get their second release. */
+/** Part of the run after which all dispatchers are restarted without a snapshot, and the workers get their second release. */
 const ROLL_OUT_AT = 0.4;
 
 /** One run: a stand, a load, a nemesis, and at the end the checker's verdict. Everything is stopped when it resolves. */
@@ -109,7 +109,8 @@ async function hurtAndObserve(
     delay(ms, undefined, { signal: over }).catch(() => undefined);
   const rolledOut = after(ROLL_OUT_AT * seconds * 1_000).then(async () => {
     release = 2;
-    log('rolling the second release of the workers out');
+    log('restarting the dispatchers without a snapshot, and rolling the second release of the workers out');
+    await stand.redeploy('afresh');
     await stand.rollOut(release, over);
   });
   const lengthOver = after(seconds * 1_000);
@@ -129,6 +130,7 @@ async function hurtAndObserve(
   await Promise.all([clients.stop(), operator.stop()]);
   // Whoever was to be given a release and was down meanwhile has it now.
   await stand.rollOut(release, new AbortController().signal);
+  await stand.redeploy('one');
   log('healed; waiting until every task has ended');
   const bulks = await endedBulks(call, operatorKey);
   const { operations, joined } = clients;

@@ -20,6 +20,7 @@ import { CLIENTS, type Door, type Home, type Link, type NetworkKind } from '../n
 import { startBrokers } from './brokers.ts';
 import { type Database, startDatabase } from './database.ts';
 import { type PartOptions, partOf } from './part.ts';
+import { redeploy } from './redeploy.ts';
 import type { Death, Victim } from './victim.ts';
 
 type Command = readonly [program: string, ...args: string[]];
@@ -50,6 +51,8 @@ export interface Stand extends NemesisParts {
   readonly deaths: readonly Death[];
   /** Gives every worker the release that it does not have yet, one after the other. */
   rollOut(release: number, signal: AbortSignal): Promise<void>;
+  /** See redeploy.ts. */
+  redeploy(how: 'one' | 'afresh'): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -62,7 +65,7 @@ const SETTINGS = {
   TASKLEDGER_LEADER_LEASE_MS: '3000',
   TASKLEDGER_HTTP_RATE: '100000',
   TASKLEDGER_SNAPSHOT_MS: '3000',
-  TASKLEDGER_SNAPSHOT_EVENTS: '200',
+  TASKLEDGER_SNAPSHOT_EVENTS: '100',
 };
 const API_PORT = 8_080;
 const READY_WITHIN_MS = 60_000;
@@ -187,6 +190,12 @@ export async function openStand(options: {
       links,
       stepDown: (group) => (group === META ? brokers.stepDownMeta() : stepDown(nc, group)),
       damage: (what) => damage(nc, names, what),
+      redeploy: (how) =>
+        redeploy(
+          [...parts].flatMap(([name, part]) => (name.startsWith('dispatcher') ? [part] : [])),
+          how,
+          () => damage(nc, names, snapshotsOf(names)),
+        ),
       async rollOut(release, signal) {
         for (const [name, file] of releaseFiles) {
           if (signal.aborted) return;
