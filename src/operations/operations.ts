@@ -1,6 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { JetStreamApiError } from '@nats-io/jetstream';
-import { type KV, Kvm } from '@nats-io/kv';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { TaskledgerError } from '../domain/errors.ts';
 import type { Actor } from '../domain/events.ts';
@@ -42,32 +40,25 @@ interface OperationsParts {
   readonly logger: Logger;
 }
 
-/** The server's answers to a write whose expected revision is not the last one, or may not be. */
-const WRONG_REVISION: ReadonlySet<number> = new Set([10_071, 10_164]);
-/** Changes of others in a row after which the caller is told to try again. */
-const MAX_CONFLICTS = 20;
-
 export const openOperations = (parts: OperationsParts): Operations => new KvOperations(parts);
 
 class KvOperations implements Operations {
   readonly name = 'operations';
-  readonly #parts: OperationsParts;
+  readonly #clock: Clock;
   readonly #mirror: Mirror<Operation>;
-  #kv: KV | undefined;
 
-  constructor(parts: OperationsParts) {
-    this.#parts = parts;
+  constructor({ nc, names, clock, logger }: OperationsParts) {
+    this.#clock = clock;
     this.#mirror = createMirror({
-      nc: parts.nc,
-      bucket: parts.names.buckets.operations,
-      logger: parts.logger,
+      nc,
+      bucket: names.buckets.operations,
+      logger,
       parse: (value) => OperationSchema.parse(value),
     });
   }
 
-  async start(): Promise<void> {
-    this.#kv = await new Kvm(this.#parts.nc).open(this.#parts.names.buckets.operations);
-    await this.#mirror.start();
+  start(): Promise<void> {
+    return this.#mirror.start();
   }
 
   stop(): Promise<void> {
@@ -75,13 +66,13 @@ class KvOperations implements Operations {
   }
 
   async begin(wanted: NewOperation): Promise<Operation> {
-    const operation = OperationSchema.parse(begun(randomUUID(), wanted, this.#parts.clock.now()));
-    await this.#ask((kv) => kv.create(operation.id, JSON.stringify(operation)));
+    const operation = OperationSchema.parse(begun(randomUUID(), wanted, this.#clock.now()));
+    await this.#mirror.put(operation.id, operation);
     return operation;
   }
 
-  async get(id: string): Promise<Operation | undefined> {
-    return (await this.#read(id))?.operation;
+  get(id: string): Promise<Operation | undefined> {
+    return this.#mirror.read(id);
   }
 
   list({ kind, tenant }: { kind: string; tenant: string | undefined }): readonly Operation[] {
@@ -100,53 +91,23 @@ class KvOperations implements Operations {
 
   control(id: string, wish: Wish, actor: Actor): Promise<Operation> {
     return this.change(id, (current) => {
-      const changed = controlled(current, { wish, actor, now: this.#parts.clock.now() });
+      const changed = controlled(current, { wish, actor, now: this.#clock.now() });
       if (!changed.ok) throw changed.error;
       return changed.value;
     });
   }
 
   async change(id: string, build: (current: Operation) => Operation): Promise<Operation> {
-    for (let conflicts = 0; conflicts < MAX_CONFLICTS; conflicts += 1) {
-      const found = await this.#read(id);
-      if (found === undefined) throw new TaskledgerError('operation_not_found', { operationId: id });
-      const changed = build(found.operation);
-      if (changed === found.operation) return changed;
-      if (await this.#replace(changed, found.revision)) return changed;
-    }
-    throw new TaskledgerError('log_unavailable', { reason: `operation ${id} keeps being changed` });
+    // The mirror may be a moment behind, and what changes nothing there is never compared with the bucket.
+    const known = await this.#mirror.read(id);
+    const changed =
+      known &&
+      (await this.#mirror.change(id, (current) => (current === undefined ? current : build(current))));
+    if (changed === undefined) throw new TaskledgerError('operation_not_found', { operationId: id });
+    return changed;
   }
 
   onChange(listener: () => void): void {
     this.#mirror.onChange(listener);
-  }
-
-  async #read(id: string): Promise<{ operation: Operation; revision: number } | undefined> {
-    const entry = await this.#ask((kv) => kv.get(id));
-    if (entry?.operation !== 'PUT') return undefined;
-    return { operation: OperationSchema.parse(entry.json()), revision: entry.revision };
-  }
-
-  /** False when somebody else has changed it. */
-  async #replace(operation: Operation, revision: number): Promise<boolean> {
-    return this.#ask(async (kv) => {
-      try {
-        await kv.update(operation.id, JSON.stringify(operation), revision);
-        return true;
-      } catch (error) {
-        if (error instanceof JetStreamApiError && WRONG_REVISION.has(error.code)) return false;
-        throw error;
-      }
-    });
-  }
-
-  async #ask<T>(question: (kv: KV) => Promise<T>): Promise<T> {
-    if (this.#kv === undefined)
-      throw new TaskledgerError('log_unavailable', { reason: 'operations are not started' });
-    try {
-      return await question(this.#kv);
-    } catch (cause) {
-      throw new TaskledgerError('log_unavailable', { reason: (cause as Error).message }, { cause });
-    }
   }
 }

@@ -21,6 +21,8 @@ export interface Mirror<T> extends Service {
   get(key: string): T | undefined;
   /** Revision of the last change of the key that this process has heard of; undefined when it knows none. */
   revisionOf(key: string): number | undefined;
+  /** As the bucket has it at this moment. Throws `log_unavailable`. */
+  read(key: string): Promise<T | undefined>;
   values(): T[];
   entries(): [key: string, value: T][];
   /** Stores and returns once the bucket has it. Throws `log_unavailable`. */
@@ -105,23 +107,32 @@ class KvMirror<T> implements Mirror<T> {
   }
 
   put(key: string, value: T): Promise<void> {
-    return this.#write(async (kv) => this.#accept(key, await kv.put(key, JSON.stringify(value)), value));
+    return this.#ask(async (kv) => this.#accept(key, await kv.put(key, JSON.stringify(value)), value));
   }
 
   delete(key: string): Promise<void> {
     // The marker's revision is not told: the bucket's last one is not older, and the watch brings what is newer.
-    return this.#write(async (kv) => {
+    return this.#ask(async (kv) => {
       await kv.delete(key);
       const marker = await kv.get(key);
       if (marker?.operation !== 'PUT') this.#accept(key, marker?.revision ?? 0, undefined);
     });
   }
 
-  async #write(work: (kv: KV) => Promise<void>): Promise<void> {
+  read(key: string): Promise<T | undefined> {
+    return this.#ask(async (kv) => {
+      const entry = await kv.get(key);
+      if (entry === null) return undefined;
+      this.#read(entry);
+      return this.get(key);
+    });
+  }
+
+  async #ask<R>(question: (kv: KV) => Promise<R>): Promise<R> {
     if (this.#kv === undefined)
       throw new TaskledgerError('log_unavailable', { reason: `${this.name} is not started` });
     try {
-      await work(this.#kv);
+      return await question(this.#kv);
     } catch (cause) {
       throw new TaskledgerError('log_unavailable', { reason: messageOf(cause) }, { cause });
     }
@@ -147,7 +158,9 @@ class KvMirror<T> implements Mirror<T> {
         if (!isConflict(cause))
           throw new TaskledgerError('log_unavailable', { reason: messageOf(cause) }, { cause });
       }
-      await this.#readAgain(kv, key, conflicts);
+      // A replica may lag behind the leader that refused.
+      if (conflicts > 0) await delay(CONFLICT_PAUSE_MS);
+      await this.read(key);
     }
     throw new TaskledgerError('log_unavailable', { reason: `others keep changing ${key}` });
   }
@@ -217,18 +230,6 @@ class KvMirror<T> implements Mirror<T> {
       if (this.#replacement.look(look, heardAtAsking)) this.#forget();
       else if (look.lastRevision > this.#heard && this.#heard === heardBefore) this.#watch?.stop();
       heardBefore = this.#heard;
-    }
-  }
-
-  /** After a conflict: what another process wrote, which the watch may not have delivered yet. */
-  async #readAgain(kv: KV, key: string, conflicts: number): Promise<void> {
-    // A replica may lag behind the leader that refused.
-    if (conflicts > 0) await delay(CONFLICT_PAUSE_MS);
-    try {
-      const entry = await kv.get(key);
-      if (entry !== null) this.#read(entry);
-    } catch (cause) {
-      throw new TaskledgerError('log_unavailable', { reason: messageOf(cause) }, { cause });
     }
   }
 

@@ -8,6 +8,7 @@ export function memoryMirror<T>(entries: Readonly<Record<string, T>> = {}): Mirr
     start: async () => {},
     stop: async () => {},
     get: (key) => values.get(key),
+    read: async (key) => values.get(key),
     revisionOf: (key) => (values.has(key) ? 1 : undefined),
     values: () => [...values.values()],
     entries: () => [...values],
