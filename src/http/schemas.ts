@@ -12,7 +12,7 @@ import { NameSchema, TaskIdSchema } from '../domain/names.ts';
 
 const instant = z.iso.datetime();
 const json = z.unknown();
-const Position = z.int().describe('The log sequence that the answer reflects');
+export const Position = z.int().describe('The log sequence that the answer reflects');
 const Reasons = z.array(z.object({ code: z.string(), field: z.string().optional(), message: z.string() }));
 
 export const ErrorSchema = z.object({

@@ -1,5 +1,6 @@
 import type { LetterRow } from '../../projections/dead_letters/row.ts';
 import type { DeadLetterReason, Facts, TaskError } from '../domain/events.ts';
+import { Conditions, whereText } from './conditions.ts';
 import type { Statement } from './sql.ts';
 
 export const LETTER_STATES = ['open', 'replayed', 'discarded'] as const;
@@ -138,32 +139,27 @@ export type LetterPage =
   | { readonly order: 'oldest'; readonly after: number; readonly upTo: number; readonly limit: number };
 
 export function letterList(filter: LetterFilter, page: LetterPage): Statement {
-  const { where, values } = conditionsOf(filter);
-  const require = (condition: string, value: number | undefined): void => {
-    if (value === undefined) return;
-    values.push(value);
-    where.push(`seq ${condition} $${values.length}`);
-  };
-  if (page.order === 'newest') require('<', page.before);
+  const wanted = conditionsOf(filter);
+  if (page.order === 'newest') wanted.require((p) => `seq < ${p}`, page.before);
   else {
-    require('>', page.after);
-    require('<=', page.upTo);
+    wanted.require((p) => `seq > ${p}`, page.after);
+    wanted.require((p) => `seq <= ${p}`, page.upTo);
   }
-  values.push(page.limit);
+  const limit = wanted.parameter(page.limit);
   return {
-    text: `select * from dead_letters ${whereText(where)}
-      order by seq ${page.order === 'newest' ? 'desc' : ''} limit $${values.length}`,
-    values,
+    text: `select * from dead_letters ${whereText(wanted.texts)}
+      order by seq ${page.order === 'newest' ? 'desc' : ''} limit ${limit}`,
+    values: wanted.values,
   };
 }
 
 /** How many letters a filter finds, up to a bound: a dry run is no reason to read a whole table. */
 export function letterCount(filter: LetterFilter, most: number): Statement {
-  const { where, values } = conditionsOf(filter);
-  values.push(most);
+  const wanted = conditionsOf(filter);
+  const limit = wanted.parameter(most);
   return {
-    text: `select count(*) as count from (select 1 from dead_letters ${whereText(where)} limit $${values.length}) found`,
-    values,
+    text: `select count(*) as count from (select 1 from dead_letters ${whereText(wanted.texts)} limit ${limit}) found`,
+    values: wanted.values,
   };
 }
 
@@ -172,9 +168,9 @@ export function groupList(
   filter: Pick<LetterFilter, 'tenant' | 'type' | 'fingerprint'> & { readonly open: boolean },
   page: { readonly before: number | undefined; readonly limit: number },
 ): Statement {
-  const { where, values } = conditionsOf({ ...filter });
-  values.push(page.before ?? null, page.limit);
-  const [before, limit] = [`$${values.length - 1}`, `$${values.length}`];
+  const wanted = conditionsOf({ ...filter });
+  const before = wanted.parameter(page.before ?? null);
+  const limit = wanted.parameter(page.limit);
   return {
     text: `select type, fingerprint,
         (array_agg(error_name order by last_seq desc))[1] as error_name,
@@ -185,32 +181,23 @@ export function groupList(
         (array_agg(sample_id order by last_seq desc))[1] as sample_id,
         (array_agg(tenant order by last_seq desc))[1] as sample_tenant,
         (array_agg(sample_message order by last_seq desc))[1] as sample_message
-      from dead_letter_groups ${whereText(where)}
+      from dead_letter_groups ${whereText(wanted.texts)}
       group by type, fingerprint
       having (${before}::bigint is null or max(last_seq) < ${before}) ${filter.open ? 'and sum(open) > 0' : ''}
       order by max(last_seq) desc limit ${limit}`,
-    values,
+    values: wanted.values,
   };
 }
 
-const whereText = (where: readonly string[]): string =>
-  where.length === 0 ? '' : `where ${where.join(' and ')}`;
-
-function conditionsOf(filter: LetterFilter): { where: string[]; values: unknown[] } {
-  const where: string[] = [];
-  const values: unknown[] = [];
-  const require = (condition: (parameter: string) => string, value: unknown): void => {
-    if (value === undefined) return;
-    values.push(value);
-    where.push(condition(`$${values.length}`));
-  };
-  require((p) => `tenant = ${p}`, filter.tenant);
-  require((p) => `type = ${p}`, filter.type);
-  require((p) => `fingerprint = ${p}`, filter.fingerprint);
-  require((p) => `reason = ${p}`, filter.reason);
-  require((p) => `worker_version = ${p}`, filter.workerVersion);
-  require((p) => `state = ${p}`, filter.state);
-  require((p) => `dead_at >= to_timestamp(${p}::bigint / 1000.0)`, filter.deadFrom);
-  require((p) => `dead_at < to_timestamp(${p}::bigint / 1000.0)`, filter.deadTo);
-  return { where, values };
+function conditionsOf(filter: LetterFilter): Conditions {
+  const wanted = new Conditions();
+  wanted.require((p) => `tenant = ${p}`, filter.tenant);
+  wanted.require((p) => `type = ${p}`, filter.type);
+  wanted.require((p) => `fingerprint = ${p}`, filter.fingerprint);
+  wanted.require((p) => `reason = ${p}`, filter.reason);
+  wanted.require((p) => `worker_version = ${p}`, filter.workerVersion);
+  wanted.require((p) => `state = ${p}`, filter.state);
+  wanted.require((p) => `dead_at >= to_timestamp(${p}::bigint / 1000.0)`, filter.deadFrom);
+  wanted.require((p) => `dead_at < to_timestamp(${p}::bigint / 1000.0)`, filter.deadTo);
+  return wanted;
 }

@@ -1,4 +1,5 @@
 import { STATUSES, type Status } from '../domain/events.ts';
+import { Conditions, whereText } from './conditions.ts';
 import type { TaskFilter } from './query.ts';
 
 /** A statement with its values. A name makes it a prepared one: look-ups have one, lists are planned for their values. */
@@ -62,31 +63,25 @@ export const queueCounts = (filter: {
  * fits; they come from a closed set.
  */
 export function taskList(filter: TaskFilter, page: { before: number | undefined; limit: number }): Statement {
-  const values: unknown[] = [page.limit];
-  const conditions: string[] = [];
-  const require = (condition: (parameter: string) => string, value: unknown): void => {
-    if (value === undefined) return;
-    values.push(value);
-    conditions.push(condition(`$${values.length}`));
-  };
-  require((p) => `submitted_seq < ${p}`, page.before);
-  require((p) => `tenant = ${p}`, filter.tenant);
-  require((p) => `type = ${p}`, filter.type);
-  require((p) => `worker = ${p}`, filter.worker);
-  require((p) => `submitted_at >= to_timestamp(${p}::bigint / 1000.0)`, filter.submittedFrom);
-  require((p) => `submitted_at < to_timestamp(${p}::bigint / 1000.0)`, filter.submittedTo);
-  require((p) => `submitted_seq <= ${p}`, filter.submittedUpToSeq);
+  const wanted = new Conditions([page.limit]);
+  wanted.require((p) => `submitted_seq < ${p}`, page.before);
+  wanted.require((p) => `tenant = ${p}`, filter.tenant);
+  wanted.require((p) => `type = ${p}`, filter.type);
+  wanted.require((p) => `worker = ${p}`, filter.worker);
+  wanted.require((p) => `submitted_at >= to_timestamp(${p}::bigint / 1000.0)`, filter.submittedFrom);
+  wanted.require((p) => `submitted_at < to_timestamp(${p}::bigint / 1000.0)`, filter.submittedTo);
+  wanted.require((p) => `submitted_seq <= ${p}`, filter.submittedUpToSeq);
 
   const statuses = filter.status === undefined || filter.status.length === 0 ? [undefined] : filter.status;
   const branches = [...new Set(statuses)].map((status) =>
-    branch(status === undefined ? conditions : [...conditions, `status = '${literal(status)}'`]),
+    branch(status === undefined ? wanted.texts : [...wanted.texts, `status = '${literal(status)}'`]),
   );
   const text =
     branches.length === 1
       ? (branches[0] ?? '')
       : `select * from (${branches.map((each) => `(${each})`).join(' union all ')}) as found
          order by submitted_seq desc limit $1`;
-  return { text, values };
+  return { text, values: wanted.values };
 }
 
 /** Stops counting at `atMost`: for a dry run, never for a dashboard. */
@@ -96,7 +91,7 @@ export function taskCount(filter: TaskFilter, atMost: number): Statement {
 }
 
 const branch = (conditions: readonly string[]): string =>
-  `select * from tasks ${conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`}
+  `select * from tasks ${whereText(conditions)}
    order by submitted_seq desc limit $1`;
 
 function literal(status: Status): Status {

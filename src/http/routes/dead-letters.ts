@@ -12,6 +12,7 @@ import { instantOf, instantParameter } from '../instants.ts';
 import type { HttpParts } from '../parts.ts';
 import { pageParameters, READ_ERRORS, read, waitParameter } from '../reading.ts';
 import { addRoute, parse } from '../route.ts';
+import { Position } from '../schemas.ts';
 
 const LetterParams = z.strictObject({ id: TaskIdSchema });
 export const FingerprintSchema = z.string().regex(/^[0-9a-f]{16}$/, 'use 16 hexadecimal digits');
@@ -52,7 +53,6 @@ const GroupSchema = z.object({
   tenants: z.array(z.object({ tenant: NameSchema, open: z.int() })),
   sample: z.object({ id: TaskIdSchema, tenant: NameSchema, message: z.string() }),
 });
-const Position = z.int().describe('The log sequence that the answer reflects');
 const nextCursor = z.string().nullable();
 
 const DiscardBody = z.strictObject({ reason: z.string().min(1).max(1_000) });
