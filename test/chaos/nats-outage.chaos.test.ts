@@ -70,13 +70,14 @@ async function untilElected(dead: string): Promise<number> {
   const since = performance.now();
   const nc = await connectNats(installation.config, 'election look-up');
   try {
-    const { streams, workConsumer } = namesOf(installation.config.prefix);
+    const names = namesOf(installation.config.prefix);
     const jsm = await jetstreamManager(nc, { checkAPI: false, timeout: 500 });
     await eventually(
       async () => {
-        const log = await jsm.streams.info(streams.tasks);
-        const work = await jsm.consumers.info(streams.tasks, workConsumer(TYPE));
-        for (const { cluster: raft } of [log, work]) expect([undefined, '', dead]).not.toContain(raft?.leader);
+        const log = await jsm.streams.info(names.streams.tasks);
+        const work = await jsm.consumers.info(names.streams.tasks, names.workConsumer(TYPE));
+        for (const { cluster: raft } of [log, work])
+          expect([undefined, '', dead]).not.toContain(raft?.leader);
       },
       { timeoutMs: 60_000 },
     );
