@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { CancellationAnswer, CancellationDryRun } from './answers.ts';
-import { instantOrAge, openSession, wholeNumber } from './connection.ts';
+import { instantOrAge, openSession, type Session, wholeNumber } from './connection.ts';
 import { addOperationCommands, followed, type OperationKind } from './operation.ts';
 import { taskTable } from './task-text.ts';
 import { EXIT, type Run, type Terminal } from './terminal.ts';
@@ -57,7 +57,7 @@ export function addCancellationCommands(program: Command, terminal: Terminal, ru
           dryRun,
         });
         if (!('dryRun' in answer)) return followed(session, CANCELLATION, { first: answer, wait });
-        session.show(answer, () => dryRunText(answer, terminal));
+        session.show(answer, () => dryRunText(answer, session));
         return EXIT.ok;
       }),
     );
@@ -91,7 +91,7 @@ const CANCELLATION: OperationKind<CancellationAnswer> = {
   control: (api, id, wish) => api.controlCancellation(id, wish),
 };
 
-const dryRunText = ({ count, atLeast, sample }: CancellationDryRun, { clock, columns }: Terminal): string =>
+const dryRunText = ({ count, atLeast, sample }: CancellationDryRun, session: Session): string =>
   count === 0
     ? 'No task matches.'
-    : `${taskTable(sample, { now: clock.now(), width: columns })}\n${atLeast ? 'At least ' : ''}${count} would be cancelled${count > sample.length ? `, of which the newest ${sample.length} are shown` : ''}.`;
+    : `${taskTable(sample, session)}\n${atLeast ? 'At least ' : ''}${count} would be cancelled${count > sample.length ? `, of which the newest ${sample.length} are shown` : ''}.`;

@@ -1,11 +1,10 @@
 import type { Command } from 'commander';
 import type { LetterAnswer, LetterFilter, LetterGroupAnswer } from './answers.ts';
 import { inSession, instantOrAge, type Session, wholeNumber } from './connection.ts';
-import { type Column, facts, printable, table } from './table.ts';
+import { type Column, facts, printable, table, tableOfTenants } from './table.ts';
 import type { Run, Terminal } from './terminal.ts';
 import { instant, relative } from './time.ts';
 
-const TENANT: Column = { title: 'TENANT' };
 const LETTER_COLUMNS: readonly Column[] = [
   { title: 'TASK' },
   { title: 'TYPE' },
@@ -156,20 +155,18 @@ export function addDeadCommands(program: Command, terminal: Terminal, run: Run):
 const errorText = ({ error, reason }: LetterAnswer): string =>
   error === null ? `(${reason})` : `${error.name}: ${error.message}`;
 
-/** With the tenants, unless one was asked for: commands on a task want its tenant of an operator. */
-export function letterTable(
+export const letterTable = (
   letters: readonly LetterAnswer[],
   { tenant, terminal }: Pick<Session, 'tenant' | 'terminal'>,
-): string {
-  const all = tenant === undefined;
-  return table(
-    all ? [TENANT, ...LETTER_COLUMNS] : LETTER_COLUMNS,
-    letters.map((letter) => [...(all ? [letter.tenant] : []), ...letterRow(letter, terminal)]),
-    terminal.columns,
+): string =>
+  tableOfTenants(
+    LETTER_COLUMNS,
+    letters.map((letter) => letterRow(letter, terminal)),
+    { tenant, width: terminal.columns },
   );
-}
 
-const letterRow = (letter: LetterAnswer, { clock }: Terminal): string[] => [
+const letterRow = (letter: LetterAnswer, { clock }: Terminal): [tenant: string, ...cells: string[]] => [
+  letter.tenant,
   letter.id,
   letter.type,
   letter.state,

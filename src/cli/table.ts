@@ -34,6 +34,23 @@ export function table(
     .join('\n');
 }
 
+/**
+ * A table of rows that begin with their tenants. They are shown unless one tenant was asked for: commands on a task want
+ * its tenant of an operator.
+ */
+export const tableOfTenants = (
+  columns: readonly Column[],
+  rows: readonly (readonly [tenant: string, ...cells: string[]])[],
+  { tenant, width }: { readonly tenant: string | undefined; readonly width: number },
+): string =>
+  tenant === undefined
+    ? table([{ title: 'TENANT' }, ...columns], rows, width)
+    : table(
+        columns,
+        rows.map(([, ...cells]) => cells),
+        width,
+      );
+
 /** Facts with their names before them, each on a line of at most `width`. */
 export function facts(
   entries: readonly (readonly [name: string, value: string | undefined])[],

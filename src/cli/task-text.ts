@@ -1,7 +1,8 @@
 import type { NextStep } from '../domain/events.ts';
 import type { Json } from '../domain/json.ts';
 import type { EventAnswer, Task } from './answers.ts';
-import { type Column, cut, facts, printable, table } from './table.ts';
+import type { Session } from './connection.ts';
+import { type Column, cut, facts, printable, tableOfTenants } from './table.ts';
 import { duration, instant, relative } from './time.ts';
 
 /** How tasks and their events are shown to people. */
@@ -48,17 +49,21 @@ const TASK_COLUMNS: readonly Column[] = [
   { title: 'SUBMITTED', align: 'right' },
 ];
 
-export const taskTable = (tasks: readonly Task[], { now, width }: { now: number; width: number }): string =>
-  table(
+export const taskTable = (
+  tasks: readonly Task[],
+  { tenant, terminal }: Pick<Session, 'tenant' | 'terminal'>,
+): string =>
+  tableOfTenants(
     TASK_COLUMNS,
-    tasks.map(({ id, type, status, attempt, submittedAt }) => [
+    tasks.map(({ tenant: owner, id, type, status, attempt, submittedAt }) => [
+      owner,
       id,
       type,
       status,
       String(attempt),
-      relative(submittedAt, now),
+      relative(submittedAt, terminal.clock.now()),
     ]),
-    width,
+    { tenant, width: terminal.columns },
   );
 
 /** Wide enough for every kind of event, so that lines printed one by one stand in columns. */

@@ -105,7 +105,7 @@ export function addTaskCommands(program: Command, terminal: Terminal, run: Run):
         session.show(page, () =>
           page.tasks.length === 0
             ? 'No task matches.'
-            : `${taskTable(page.tasks, view(terminal))}${moreText(page.nextCursor)}`,
+            : `${taskTable(page.tasks, session)}${moreText(page.nextCursor)}`,
         );
       }),
     );

@@ -132,11 +132,12 @@ describe('output at 80 columns', () => {
     expect(widest(out)).toBeLessThanOrEqual(80);
   });
 
-  test('task list', async () => {
+  test('task list of one tenant, without naming it', async () => {
     const tasks = [task, { ...task, type: 'a-type-with-a-name-that-is-far-too-long', status: 'DEAD_LETTER' }];
-    const { out, calls } = await cli('task list --status completed dead_letter --type transcode', [
-      { body: { position: 60, tasks, nextCursor: 'abc' } },
-    ]);
+    const { out, calls } = await cli(
+      'task list --tenant acme --status completed dead_letter --type transcode',
+      [{ body: { position: 60, tasks, nextCursor: 'abc' } }],
+    );
     expect(out).toMatchInlineSnapshot(`
       "TASK                                  TYPE       STATUS       ATTEMPT  SUBMITTED
       01890a5d-ac96-774b-bcce-b302099a8057  transcode  COMPLETED          2  3 min ago
@@ -145,7 +146,21 @@ describe('output at 80 columns', () => {
       "
     `);
     expect(widest(out)).toBeLessThanOrEqual(80);
-    expect(calls[0]?.path).toBe('/v1/tasks?type=transcode&limit=20&status=COMPLETED%2CDEAD_LETTER');
+    expect(calls[0]?.path).toBe(
+      '/v1/tasks?tenant=acme&type=transcode&limit=20&status=COMPLETED%2CDEAD_LETTER',
+    );
+  });
+
+  test('task list names the tenants unless one was asked for', async () => {
+    const tasks = [task, { ...task, tenant: 'zeta' }];
+    const page = { position: 60, tasks, nextCursor: null };
+    const { out } = await cli('task list', [{ body: page }], { columns: 100 });
+    expect(out).toMatchInlineSnapshot(`
+      "TENANT  TASK                                  TYPE       STATUS     ATTEMPT  SUBMITTED
+      acme    01890a5d-ac96-774b-bcce-b302099a8057  transcode  COMPLETED        2  3 min ago
+      zeta    01890a5d-ac96-774b-bcce-b302099a8057  transcode  COMPLETED        2  3 min ago
+      "
+    `);
   });
 
   test('task events, over all pages', async () => {
