@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
 import type { CancellationAnswer, CancellationDryRun } from './answers.ts';
-import { instantOrAge, openSession, type Session, wholeNumber } from './connection.ts';
+import { instantOrAge, openSession, type Session } from './connection.ts';
 import { addOperationCommands, followed, type OperationKind } from './operation.ts';
+import { numberAboveZero } from './settings.ts';
 import { taskTable } from './task-text.ts';
 import { EXIT, type Run, type Terminal } from './terminal.ts';
 import { relative } from './time.ts';
@@ -37,7 +38,7 @@ export function addCancellationCommands(program: Command, terminal: Terminal, ru
     .option('--since <when>', 'submitted from this instant on, or this long ago (2h)', instantOrAge(terminal))
     .option('--before <when>', 'submitted before this instant, or this long ago', instantOrAge(terminal))
     .requiredOption('--reason <text>', 'kept in the history of each task')
-    .option('--rate <n>', 'tasks a second at most', wholeNumber)
+    .option('--rate <n>', 'tasks a second at most; 0.5 is one in two', numberAboveZero)
     .option('--dry-run', 'only show how many there are, and some of them')
     .option('--wait', 'show the progress until the end; exit code 1 when a task failed to be cancelled')
     .action((options: StartOptions, command: Command) =>

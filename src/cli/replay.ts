@@ -5,6 +5,7 @@ import { openSession, type Session, wholeNumber } from './connection.ts';
 import { type LetterOptions, letterFilterOf, letterTable, withLetterOptions } from './dead.ts';
 import { addOperationCommands, followed, type OperationKind } from './operation.ts';
 import { readPayload } from './payload.ts';
+import { numberAboveZero } from './settings.ts';
 import { type Column, facts } from './table.ts';
 import { EXIT, type Run, type Terminal } from './terminal.ts';
 import { duration, instant, relative } from './time.ts';
@@ -31,7 +32,7 @@ export function addReplayCommands(program: Command, terminal: Terminal, run: Run
   )
     .option('--all', 'every open dead letter, when no other option narrows')
     .option('--dry-run', 'only show how many there are, and some of them')
-    .option('--rate <n>', 'tasks a second at most', wholeNumber)
+    .option('--rate <n>', 'tasks a second at most; 0.5 is one in two', numberAboveZero)
     .option('--payload <json>', "instead of each task's own; @file reads a file, - reads standard input")
     .option('--max-retries <n>', 'retries after the first attempt of the round', wholeNumber)
     .option('--note <text>', 'kept in the history of each task')

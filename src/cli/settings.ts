@@ -4,12 +4,21 @@ import { InvalidArgumentError } from 'commander';
 const NONE = 'none';
 export type NumberOrNone = number | typeof NONE;
 
+function aboveZero(text: string): number | undefined {
+  const value = /^\d+(\.\d+)?$/.test(text) ? Number(text) : 0;
+  return value > 0 ? value : undefined;
+}
+
+export function numberAboveZero(text: string): number {
+  const value = aboveZero(text);
+  if (value === undefined) throw new InvalidArgumentError('a number above 0 is expected.');
+  return value;
+}
+
 /** A number above 0, or `none`. */
 export function numberOrNone(text: string): NumberOrNone {
-  if (text === NONE) return NONE;
-  const value = Number(text);
-  if (!/^\d+(\.\d+)?$/.test(text) || value <= 0)
-    throw new InvalidArgumentError('a number above 0 is expected, or "none".');
+  const value = text === NONE ? NONE : aboveZero(text);
+  if (value === undefined) throw new InvalidArgumentError('a number above 0 is expected, or "none".');
   return value;
 }
 

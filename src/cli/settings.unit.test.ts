@@ -76,6 +76,15 @@ test('a mistake in what to set is one of usage, and nothing is sent', async () =
   }
 });
 
+test('a rate may be a fraction', async () => {
+  for (const args of ['replay start --all --dry-run', 'cancellation start --reason x --dry-run']) {
+    const { calls } = await cli(`${args} --rate 0.5`, [{ body: { dryRun: true, count: 0, sample: [] } }]);
+    expect(calls[0]?.body).toMatchObject({ ratePerSecond: 0.5 });
+    const { exit, err } = await cli(`${args} --rate 0`);
+    expect([exit, err]).toEqual([2, expect.stringContaining('a number above 0 is expected')]);
+  }
+});
+
 const pause = {
   tenant: null,
   type: 'mail',
