@@ -71,16 +71,24 @@ describe('scopes', () => {
 
   test("a tenant's admin cannot change what all tenants share", async () => {
     const key = await api.keyOf('acme', ['admin']);
-    for (const [method, url, body] of [
-      ['PUT', '/v1/types/mail', {}],
-      ['PUT', '/v1/tenants/other', {}],
-      ['POST', '/v1/keys', { tenant: '*', scopes: ['admin'], name: 'x' }],
-      ['POST', '/v1/keys', { tenant: 'zeta', scopes: ['read'], name: 'x' }],
+    for (const [method, url, body, code] of [
+      ['PUT', '/v1/types/mail', {}, 'operator_only'],
+      ['PUT', '/v1/tenants/other', {}, 'operator_only'],
+      ['GET', '/v1/projections', undefined, 'operator_only'],
+      ['POST', '/v1/keys', { tenant: '*', scopes: ['admin'], name: 'x' }, 'operator_only'],
+      ['POST', '/v1/keys', { tenant: 'zeta', scopes: ['read'], name: 'x' }, 'tenant_forbidden'],
     ] as const) {
       const answer = await call(api.http, method, url, { key, body });
       expect(answer.status).toBe(403);
-      expect(answer.body.error.code).toBe('tenant_forbidden');
+      expect(answer.body.error.code).toBe(code);
     }
+  });
+
+  test("a tenant's admin hears that a route is for operators, and how to get their key", async () => {
+    const key = await api.keyOf('acme', ['admin']);
+    const { error } = (await call(api.http, 'GET', '/v1/projections', { key })).body;
+    expect(error.message).toBe("This is for operators' keys: the API key is of tenant acme only");
+    expect(error.fix).toContain('key create NAME --tenant "*"');
   });
 });
 

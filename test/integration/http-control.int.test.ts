@@ -239,7 +239,7 @@ describe('a pause', () => {
   });
 
   test("is an operator's to set for a whole tenant, and never for another tenant", async () => {
-    expect((await post('/v1/tenants/acme/pause', { reason: 'r' })).body.error.code).toBe('tenant_forbidden');
+    expect((await post('/v1/tenants/acme/pause', { reason: 'r' })).body.error.code).toBe('operator_only');
     const foreign = await post('/v1/queues/held/pause?tenant=zeta', { reason: 'r' });
     expect(foreign.body.error.code).toBe('tenant_forbidden');
     expect((await post('/v1/queues/held/pause', {})).body.error.field).toBe('reason');

@@ -88,6 +88,12 @@ export const requestErrors = {
     'The API key does not belong to tenant {tenant}',
     'Use a key of that tenant.',
   ),
+  operator_only: entry(
+    403,
+    false,
+    "This is for operators' keys: the API key is of tenant {tenant} only",
+    'Use a key of an operator: POST /v1/keys with tenant "*", or taskledger key create NAME --tenant "*", makes one; TASKLEDGER_OPERATOR_KEY is the first.',
+  ),
   tenant_unknown: entry(
     404,
     false,

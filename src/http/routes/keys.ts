@@ -47,7 +47,7 @@ export function keyRoutes(app: FastifyInstance, { registry, logger }: HttpParts)
     summary: 'Create an API key; its text is shown this once',
     body: KeyBody,
     responses: { 201: z.object({ id: z.string(), key: z.string() }) },
-    errors: ['tenant_forbidden', 'tenant_unknown', 'log_unavailable'],
+    errors: ['tenant_forbidden', 'operator_only', 'tenant_unknown', 'log_unavailable'],
     async handler({ identity, body, reply }) {
       const { tenant: wanted, scopes, name } = checkedBody(KeyBody, body);
       const tenant = wanted ?? identity.tenant;

@@ -25,6 +25,7 @@ const tenantParameter = {
   tenant: NameSchema.optional().describe("For operators' keys: only this tenant's tasks of the type"),
 };
 const WRITE_ERRORS = ['name_invalid', 'tenant_forbidden', 'tenant_unknown', 'log_unavailable'] as const;
+const OPERATOR_ERRORS = ['name_invalid', 'operator_only', 'tenant_unknown', 'log_unavailable'] as const;
 
 /**
  * A pause stops the queueing of tasks; what is QUEUED or runs goes on. An operator pauses a type or a tenant for all; the
@@ -86,7 +87,7 @@ export function pauseRoutes(app: FastifyInstance, { registry, clock, logger }: H
     params: z.strictObject({ tenant: NameSchema }),
     body: PauseBody,
     responses: { 200: PauseViewSchema },
-    errors: [...WRITE_ERRORS, 'run_at_invalid'],
+    errors: [...OPERATOR_ERRORS, 'run_at_invalid'],
     async handler({ identity, params: { tenant }, body }) {
       requireOperator(identity);
       return pause(identity, { tenant: readableTenant(identity, tenant, registry.tenants) }, body);
@@ -101,7 +102,7 @@ export function pauseRoutes(app: FastifyInstance, { registry, clock, logger }: H
     summary: "End the pause of a tenant (operators' keys)",
     params: z.strictObject({ tenant: NameSchema }),
     responses: { 200: Resumed },
-    errors: WRITE_ERRORS,
+    errors: OPERATOR_ERRORS,
     async handler({ identity, params: { tenant } }) {
       requireOperator(identity);
       return resume(identity, { tenant: readableTenant(identity, tenant, registry.tenants) });

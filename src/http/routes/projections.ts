@@ -18,7 +18,7 @@ const BuildBody = z.strictObject({
   until: pointParameter.describe(POINT_DESCRIPTION),
 });
 const BODY_LIMITS = { maxBytes: 4_096, maxDepth: 3 };
-const EVERY_JOB = ['tenant_forbidden', 'read_model_unavailable'] as const;
+const EVERY_JOB = ['operator_only', 'read_model_unavailable'] as const;
 const STARTS_JOB = [...EVERY_JOB, 'log_unavailable', 'projection_job_active'] as const;
 
 /** The read models and the work on them: the business of operators. */
@@ -118,7 +118,7 @@ export function projectionRoutes(
     tag: 'projections',
     summary: 'Take note of what HISTORY lacks or has twice, so that it is no longer told of',
     responses: { 200: StreamsSchema },
-    errors: ['tenant_forbidden', 'log_unavailable'],
+    errors: ['operator_only', 'log_unavailable'],
     async handler({ identity }) {
       requireOperator(identity);
       const accepted = await streams.acceptFindings();

@@ -54,7 +54,7 @@ export function tenantRoutes(app: FastifyInstance, { registry, clock, logger }: 
     params: TenantParams,
     body: TenantBody,
     responses: { 200: TenantSchema },
-    errors: ['name_invalid', 'tenant_forbidden', 'log_unavailable'],
+    errors: ['name_invalid', 'operator_only', 'log_unavailable'],
     async handler({ identity, params: { tenant: name }, body }) {
       requireOperator(identity);
       const settings = checkedBody(TenantBody, body);
@@ -74,7 +74,7 @@ export function tenantRoutes(app: FastifyInstance, { registry, clock, logger }: 
     params: TenantParams,
     body: patchOf(TenantBody),
     responses: { 200: TenantSchema },
-    errors: ['name_invalid', 'tenant_forbidden', 'tenant_unknown', 'log_unavailable'],
+    errors: ['name_invalid', 'operator_only', 'tenant_unknown', 'log_unavailable'],
     async handler({ identity, params: { tenant: name }, body }) {
       requireOperator(identity);
       const patch = checkedBody(PatchSchema, body);

@@ -54,7 +54,7 @@ export function typeRoutes(app: FastifyInstance, { registry, logger }: HttpParts
     responses: { 200: TypeSchema },
     errors: [
       'name_invalid',
-      'tenant_forbidden',
+      'operator_only',
       'payload_has_nul',
       'payload_has_invalid_unicode',
       'log_unavailable',
@@ -78,7 +78,7 @@ export function typeRoutes(app: FastifyInstance, { registry, logger }: HttpParts
     params: TypeParams,
     body: patchOf(SettingsBody),
     responses: { 200: TypeSchema },
-    errors: ['name_invalid', 'tenant_forbidden', 'log_unavailable'],
+    errors: ['name_invalid', 'operator_only', 'log_unavailable'],
     async handler({ identity, params: { type }, body }) {
       requireOperator(identity);
       const patch = checkedBody(PatchSchema, body);
@@ -92,9 +92,9 @@ export function typeRoutes(app: FastifyInstance, { registry, logger }: HttpParts
   });
 }
 
-/** Throws `tenant_forbidden` for the key of one tenant. */
+/** Throws `operator_only` for the key of one tenant. */
 export function requireOperator(identity: KeyIdentity): void {
-  if (!isOperator(identity)) throw new TaskledgerError('tenant_forbidden', { tenant: '* (all tenants)' });
+  if (!isOperator(identity)) throw new TaskledgerError('operator_only', { tenant: identity.tenant });
 }
 
 const view = (settings: TypeSettings) => ({ ...settings, effectivePolicy: resolvePolicy(settings.policy) });
