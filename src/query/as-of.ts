@@ -41,6 +41,7 @@ export class AsOf {
     point: PointInTime,
   ): Promise<Answer<readonly QueueView[]>> {
     const position = await this.#seqOf(point);
+    if (position === 0) return { position, value: [] };
     const [reflected] = await this.#database.rows<{ audit: string; queues: string }>(POSITIONS);
     const counted = Number(reflected?.queues ?? 0);
     if (counted - position > MOST_EVENTS_BACK)
@@ -53,13 +54,15 @@ export class AsOf {
     return { position, value: queueViews(await this.#database.rows<CountRow>(countsAt(filter, position))) };
   }
 
-  /** The last event that the audit has at the point. Throws `point_not_kept`. */
+  /** The last event that the audit has at the point; 0 before the first of the log. Throws `point_not_kept`. */
   async #seqOf(point: PointInTime): Promise<number> {
     const [row] = await this.#database.rows<{ seq: string | null }>(
       'seq' in point ? lastBySeq(point.seq) : lastByTime(point.at),
     );
-    if (row === undefined || row.seq === null) throw new TaskledgerError('point_not_kept');
-    return Number(row.seq);
+    if (row !== undefined && row.seq !== null) return Number(row.seq);
+    const [first] = await this.#database.rows(FIRST_OF_LOG);
+    if (first === undefined) throw new TaskledgerError('point_not_kept');
+    return 0;
   }
 }
 
@@ -69,6 +72,13 @@ interface AuditRow extends EventRow {
   readonly type: string;
   readonly priority: number;
 }
+
+/** While it is kept, nothing of the log has been removed. */
+const FIRST_OF_LOG: Statement = {
+  name: 'as-of-first',
+  text: 'select seq from audit where seq = 1',
+  values: [],
+};
 
 const POSITIONS: Statement = {
   name: 'as-of-positions',

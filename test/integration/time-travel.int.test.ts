@@ -88,6 +88,20 @@ test('a task as of a sequence is what the domain folds from its events up to the
   expect((await query.taskAt(undefined, late, { seq: 437 })).value).toBeUndefined();
 });
 
-test('what was before the first event that is kept is not known', async () => {
-  await expect(query.queuesAt({}, { at: 1_000 })).rejects.toMatchObject({ code: 'point_not_kept' });
+test('before the first event of the log there was nothing', async () => {
+  const [first] = events;
+  for (const point of [{ at: 1_000 }, { seq: 0 }]) {
+    expect(await countsAt(point)).toEqual({ position: 0, counts: {} });
+    expect(await query.taskAt(undefined, first?.event.taskId ?? '', point)).toEqual({
+      position: 0,
+      value: undefined,
+    });
+  }
+});
+
+test('once events were removed, what was before the first that is kept is not known', async () => {
+  await database.pool.query('delete from audit where seq <= 10');
+  for (const point of [{ at: 1_000 }, { seq: 10 }])
+    await expect(query.queuesAt({}, point)).rejects.toMatchObject({ code: 'point_not_kept' });
+  expect((await countsAt({ seq: 11 })).counts).toEqual(countsAfter(11));
 });
