@@ -68,7 +68,17 @@ export function concerns({ kind, attempt }: TaskEvent): boolean {
       return attempt > 1;
     case 'CANCELLED':
       return attempt > 0;
+    case 'INGESTED':
+    case 'REJECTED':
+    case 'QUEUED':
+    case 'CLAIMED':
+    case 'PROCESSING':
+    case 'CANCEL_REQUESTED':
+    case 'CARRIED':
+    case 'RESCHEDULED':
+      return false;
     default:
+      kind satisfies never;
       return false;
   }
 }

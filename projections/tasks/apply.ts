@@ -1,4 +1,4 @@
-import type { EventOf, Recorded, TaskEvent } from '../../src/domain/events.ts';
+import type { EventOf, Recorded, Status, TaskEvent } from '../../src/domain/events.ts';
 import { TERMINAL } from '../../src/domain/task.ts';
 import { jsonText } from '../engine/sql-text.ts';
 
@@ -165,7 +165,7 @@ function foldCarried(change: TaskChange, { data: { state } }: EventOf<'CARRIED'>
 }
 
 /** CANCEL_REQUESTED, CARRIED, DISCARDED and RESCHEDULED change no status. */
-function statusAfter(event: TaskEvent): string {
+function statusAfter(event: TaskEvent): Status {
   if (event.kind === 'CARRIED') return event.data.state.status;
   if (event.kind === 'DISCARDED') return 'DEAD_LETTER';
   if (event.kind === 'RESCHEDULED') return event.from ?? 'INGESTED';
@@ -184,7 +184,19 @@ function dueAt(event: TaskEvent): number | null {
       return event.data.dueAt;
     case 'CARRIED':
       return event.data.state.dueAt ?? null;
+    case 'REJECTED':
+    case 'QUEUED':
+    case 'CLAIMED':
+    case 'PROCESSING':
+    case 'COMPLETED':
+    case 'DEAD_LETTER':
+    case 'REPLAYED':
+    case 'CANCELLED':
+    case 'CANCEL_REQUESTED':
+    case 'DISCARDED':
+      return null;
     default:
+      event satisfies never;
       return null;
   }
 }

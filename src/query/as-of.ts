@@ -1,6 +1,6 @@
 import { apply, type TaskChange } from '../../projections/tasks/apply.ts';
 import { TaskledgerError } from '../domain/errors.ts';
-import type { EventKind, Recorded, TaskEvent } from '../domain/events.ts';
+import type { EventKind, Recorded, Status, TaskEvent } from '../domain/events.ts';
 import type { Database } from './database.ts';
 import type { Answer, QueueView, TaskView } from './query.ts';
 import { type CountRow, type EventRow, queueViews } from './rows.ts';
@@ -113,7 +113,11 @@ const eventsUpTo = (taskId: string, tenant: string | undefined, seq: number): St
 });
 
 /** Events that change no status count nothing: what they leave is what they enter. RESCHEDULED may change the priority. */
-const STATUSLESS: readonly EventKind[] = ['CANCEL_REQUESTED', 'CARRIED', 'DISCARDED'];
+const STATUSLESS: Readonly<Record<Exclude<EventKind, Status | 'RESCHEDULED'>, true>> = {
+  CANCEL_REQUESTED: true,
+  CARRIED: true,
+  DISCARDED: true,
+};
 
 const countsAt = (
   { tenant, type }: { tenant?: string | undefined; type?: string | undefined },
@@ -140,7 +144,7 @@ const countsAt = (
       where ($1::text is null or tenant = $1) and ($2::text is null or type = $2))
     select tenant, type, priority, status, sum(delta)::bigint as count from moved
     group by tenant, type, priority, status having sum(delta) > 0 order by tenant, type, priority`,
-  values: [tenant ?? null, type ?? null, seq, STATUSLESS],
+  values: [tenant ?? null, type ?? null, seq, Object.keys(STATUSLESS)],
 });
 
 const recordedOf = (row: AuditRow): Recorded => ({
