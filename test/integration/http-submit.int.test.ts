@@ -132,6 +132,13 @@ describe('a batch', () => {
     expect(new Set(body.results.map(({ seq }: { seq: number }) => seq)).size).toBe(1_000);
   });
 
+  test('is described with the limit that is set', async () => {
+    const own = await startApi(import.meta.url, { config: { maxBatchTasks: 7 } });
+    const { body } = await call(own.http, 'GET', '/docs/json');
+    expect(body.paths['/v1/tasks/batch'].post.description).toContain('up to 7 tasks');
+    await own.stop();
+  });
+
   test.each([
     [
       'one task too many',

@@ -81,10 +81,11 @@ export function submitRoutes(app: FastifyInstance, { config, intake, registry }:
     url: '/v1/tasks/batch',
     scope: 'submit',
     tag: 'tasks',
-    summary: 'Submit up to 1000 tasks',
+    summary: 'Submit many tasks in one request',
     description:
       'Each task succeeds or fails on its own: the answer is 200 with one result a task, in order. ' +
-      'Only a batch that cannot be read as a whole is refused as a whole.',
+      'Only a batch that cannot be read as a whole is refused as a whole. ' +
+      `It may have up to ${config.maxBatchTasks} tasks (TASKLEDGER_MAX_BATCH).`,
     body: z.union([z.array(TaskInputSchema), z.strictObject({ tasks: z.array(TaskInputSchema) })]),
     bodyLimit: batchBodyLimit(config),
     responses: { 200: BatchResultSchema },
