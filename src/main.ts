@@ -237,7 +237,7 @@ async function apiRole(parts: Parts): Promise<Service> {
   });
   const pool = createPool(config, 'taskledger api');
   const lastSeq = async (): Promise<number> => (await log.bounds()).lastSeq;
-  const query = createQuery({ pool, nc, names, lastSeq, logger });
+  const query = createQuery({ pool, nc, names, lastSeq, lookEveryMs: config.databaseLookEveryMs, logger });
   const workers = openWorkers({ nc, names });
   const streams = createStreamsDesk(openRetentionRecords({ nc, names, logger }));
   const operations = openOperations({ nc, names, clock, logger });

@@ -42,6 +42,18 @@ export const settings = {
     10_000,
     'Longest time a query may take before it is given up',
   ),
+  databaseConnectTimeoutMs: setting(
+    'DATABASE_CONNECT_TIMEOUT_MS',
+    atLeast(100),
+    5_000,
+    'Longest wait for a connection to Postgres, a new one or a free one of those that are kept',
+  ),
+  databaseLookEveryMs: setting(
+    'DATABASE_LOOK_MS',
+    atLeast(50),
+    1_000,
+    'While Postgres does not answer, queries are refused at once; so often it is asked whether it is back',
+  ),
 
   prefix: setting(
     'TASKLEDGER_PREFIX',

@@ -2,7 +2,10 @@ import pg from 'pg';
 import { TaskledgerError } from '../domain/errors.ts';
 import type { Config } from './config.ts';
 
-export type PostgresSettings = Pick<Config, 'databaseUrl' | 'databasePoolSize' | 'databaseTimeoutMs'>;
+export type PostgresSettings = Pick<
+  Config,
+  'databaseUrl' | 'databasePoolSize' | 'databaseTimeoutMs' | 'databaseConnectTimeoutMs'
+>;
 
 /**
  * A pool of connections that survives its server: a lost connection leaves the pool and the next query makes a new one.
@@ -17,7 +20,7 @@ export function createPool(settings: PostgresSettings, name: string): pg.Pool {
     statement_timeout: settings.databaseTimeoutMs,
     // The client gives up a little later than the server, for when no answer comes at all.
     query_timeout: settings.databaseTimeoutMs + 2_000,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    connectionTimeoutMillis: settings.databaseConnectTimeoutMs,
     idleTimeoutMillis: 60_000,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
@@ -29,7 +32,17 @@ export function createPool(settings: PostgresSettings, name: string): pg.Pool {
   return pool;
 }
 
-const CONNECT_TIMEOUT_MS = 5_000;
+/**
+ * Closes the connections that nobody uses at the moment. After a cut they may look alive and never answer: whoever took
+ * one then would wait in vain.
+ */
+export function closeIdle(pool: pg.Pool): void {
+  for (let left = pool.idleCount; left > 0; left--)
+    pool.connect().then(
+      (client) => client.release(true),
+      () => undefined,
+    );
+}
 
 /**
  * SQLSTATE classes that say nothing about the statement's data: connection, transaction state, authorization, missing

@@ -28,15 +28,18 @@ export interface QueryParts {
   readonly names: { projectionPosition(projection: string): string };
   /** The end of the log. With it, a query that is refused says how far the read models are behind. */
   readonly lastSeq?: () => Promise<number>;
+  /** As the setting of that name. */
+  readonly lookEveryMs?: number;
   readonly logger: Logger;
 }
 
 /** Answers from the read models. Starts without Postgres, and answers as soon as it is there. */
-export function createQuery({ pool, nc, names, lastSeq, logger }: QueryParts): Query & Service {
+export function createQuery({ pool, nc, names, lastSeq, lookEveryMs, logger }: QueryParts): Query & Service {
   const staleness = lastSeq === undefined ? undefined : new Staleness(lastSeq);
   const database = new Database({
     pool,
     logger: logger.child({ part: 'query' }),
+    lookEveryMs,
     lag: async () => staleness?.lag(),
   });
   const asOf = new AsOf(database);
