@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { JetStreamApiError, jetstream } from '@nats-io/jetstream';
 import { type KV, type KvEntry, Kvm } from '@nats-io/kv';
 import type { NatsConnection } from '@nats-io/transport-node';
@@ -22,6 +23,7 @@ export interface LeadershipParts {
 const WRONG_REVISION = 10_071;
 /** Renewals and looks in one lease: two may fail before anything happens. */
 const PASSES = 3;
+const WATCH_RETRY_MS = 500;
 
 /**
  * One leader among candidates, by a lease on a key of a bucket.
@@ -69,19 +71,22 @@ export class Leadership implements Service {
    * the time to `start` has come.
    */
   async look(): Promise<void> {
-    const entry = await (await this.#opened()).get(this.#parts.key);
-    if (entry?.operation !== 'PUT') return;
-    this.#revision = entry.revision;
-    this.#since = performance.now();
+    try {
+      await this.#opened();
+      const entry = await this.#entry();
+      if (entry === undefined) return;
+      this.#revision = entry.revision;
+      this.#since = performance.now();
+    } catch (error) {
+      this.#sayTrouble(error);
+    }
   }
 
   /** Resolves after the first try to lead. */
   async start(): Promise<void> {
     if (this.#loop !== undefined || this.#stopping) return;
-    const { key } = this.#parts;
     await this.#opened();
-    this.#watch = await this.#open().watch({ key, ignoreDeletes: false });
-    void this.#watchReleases(this.#watch);
+    void this.#watchReleases();
     await this.runOnce();
     this.#loop = this.#run();
   }
@@ -212,11 +217,23 @@ export class Leadership implements Service {
     });
   }
 
-  async #watchReleases(watch: Awaited<ReturnType<KV['watch']>>): Promise<void> {
-    for await (const entry of watch) {
-      if (entry.operation === 'PUT' || this.#leads) continue;
-      this.#released = true;
-      this.#wake?.();
+  /** Without the watch a release is noticed when the lease has run out. */
+  async #watchReleases(): Promise<void> {
+    const { key } = this.#parts;
+    while (!this.#stopping) {
+      try {
+        this.#watch = await this.#open().watch({ key, ignoreDeletes: false });
+        // A stop during the await found no watch to end.
+        if (this.#stopping) this.#watch.stop();
+        for await (const entry of this.#watch) {
+          if (entry.operation === 'PUT' || this.#leads) continue;
+          this.#released = true;
+          this.#wake?.();
+        }
+      } catch (error) {
+        if (!this.#stopping) this.#sayTrouble(error);
+      }
+      await delay(WATCH_RETRY_MS, undefined, { ref: false });
     }
   }
 }

@@ -48,7 +48,8 @@ interface MirrorOptions<T> {
   readonly parse: (value: unknown) => T;
 }
 
-const LOAD_TIMEOUT_MS = 10_000;
+/** As long as a process that starts waits for its servers. */
+const LOAD_TIMEOUT_MS = 60_000;
 const WATCH_RETRY_MS = 500;
 const CHECK_MS = 2_000;
 /** Changes of others in a row after which a key is left to them. */

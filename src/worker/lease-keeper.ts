@@ -52,8 +52,8 @@ export class LeaseKeeper {
   /** Resolves when the thread is connected and the registry knows this worker. */
   async start(): Promise<void> {
     this.#table.tick(monotonicMs());
-    this.#ticking = setInterval(() => this.#tick(), TICK_EVERY_MS);
     await this.#spawn();
+    this.#ticking = setInterval(() => this.#tick(), TICK_EVERY_MS);
   }
 
   take(lease: Lease): number {

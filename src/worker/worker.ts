@@ -158,7 +158,7 @@ class TaskWorker implements Worker {
       undo.push(() => log.close());
       const clock = clockOfServers(nc, names);
       undo.push(() => clock.stop());
-      await clock.start();
+      await patiently(() => clock.start(), patience);
       await health.watch(nc);
       const registry = await WorkerRegistry.open(nc, names);
       const leastAckWaitMs = Math.min(...ackWaits.values());
@@ -173,14 +173,14 @@ class TaskWorker implements Worker {
         logger,
       });
       undo.push(() => leases.stop());
-      await leases.start();
+      await patiently(() => leases.start(), patience);
       const feed = new Feed({ nc, names, active: this.#active });
       undo.push(() => feed.stop());
       feed.start(runnables.keys());
       const opened = await openSpooling({
         directory: this.#plan.spoolDir,
         worker: id,
-        installation: () => installationOf(nc, names),
+        installation: () => patiently(() => installationOf(nc, names), patience),
         onProblem: () => this.#tellProblem(),
         logger,
       });

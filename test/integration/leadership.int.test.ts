@@ -5,6 +5,7 @@ import { afterEach, expect, it } from 'vitest';
 import { Leadership } from '../../src/log/leadership.ts';
 import { silentLogger } from '../../src/observe/log.ts';
 import { eventually } from '../support/eventually.ts';
+import { hardOfHearing } from '../support/hard-of-hearing.ts';
 import { connectTestNats, testNamespace } from '../support/servers.ts';
 
 const LEASE_MS = 600;
@@ -14,13 +15,17 @@ afterEach(async () => {
   for (const stop of stops.splice(0).reverse()) await stop();
 });
 
-async function candidate(owner: string) {
-  const nc: NatsConnection = await connectTestNats({ name: owner });
-  await new Kvm(jetstream(nc)).create(bucket);
+async function candidate(
+  owner: string,
+  { key = 'dispatcher.default', deafTo }: { readonly key?: string; readonly deafTo?: string } = {},
+) {
+  const connection = await connectTestNats({ name: owner });
+  const nc: NatsConnection = deafTo === undefined ? connection : hardOfHearing(connection, deafTo);
+  await new Kvm(jetstream(connection)).create(bucket);
   const leadership = new Leadership({
     nc,
     bucket,
-    key: 'dispatcher.default',
+    key,
     owner,
     leaseMs: LEASE_MS,
     logger: silentLogger,
@@ -57,4 +62,11 @@ it('who has looked before does not take the lead from a leader that renews', asy
   await next.leadership.start();
   expect(next.leadership.holds()).toBe(false);
   expect(leader.leadership.holds()).toBe(true);
+});
+
+it('who starts while questions get no answer comes to lead all the same', async () => {
+  const next = await candidate('fifth', { key: 'dispatcher.other', deafTo: '$JS.API.' });
+  await next.leadership.look();
+  await next.leadership.start();
+  await eventually(() => next.leadership.holds());
 });

@@ -170,7 +170,8 @@ test('a stopped worker leaves nothing that keeps its process alive', async () =>
 });
 
 test('a worker whose leases could not be renewed does not start', async () => {
-  const start = rig.worker({ leaseNats: 'nats://127.0.0.1:1', types: { [TYPE]: () => 1 } });
+  const nowhere = { leaseNats: 'nats://127.0.0.1:1', startTimeoutMs: 1_000 };
+  const start = rig.worker({ ...nowhere, types: { [TYPE]: () => 1 } });
   await expect(start).rejects.toMatchObject({ code: 'nats_unreachable' });
 });
 

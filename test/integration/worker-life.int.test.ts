@@ -1,9 +1,13 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { Kvm } from '@nats-io/kv';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { createWorker } from '../../src/index.ts';
 import { eventually } from '../support/eventually.ts';
 import { gate } from '../support/gate.ts';
+import { hardOfHearing } from '../support/hard-of-hearing.ts';
 import { openWorkerRig, TENANT, TYPE, type WorkerRig } from '../support/worker-rig.ts';
 
 let rig: WorkerRig;
@@ -51,6 +55,20 @@ describe('a worker', () => {
     );
     await Promise.all(ids.map((id) => rig.event(id, 'COMPLETED')));
     for (const type of types) await rig.whenAllAcked(type);
+  });
+
+  test('starts although every second question to JetStream gets no answer at first', async () => {
+    const spoolDir = await mkdtemp(join(tmpdir(), 'taskledger-start-'));
+    const asked = new Map<string, number>();
+    await rig.worker({
+      nats: hardOfHearing(rig.world.nc, '$JS.API.STREAM.INFO.', asked),
+      spoolDir,
+      types: { [TYPE]: () => 'ok' },
+    });
+    expect(asked.get(`$JS.API.STREAM.INFO.${rig.world.names.streams.tasks}`)).toBeGreaterThan(2);
+    await rig.event(await rig.enqueue(), 'COMPLETED');
+    await rig.stopWorkers();
+    await rm(spoolDir, { recursive: true });
   });
 
   test('goes on when its consumer was deleted under it', async () => {
