@@ -18,6 +18,7 @@ const checks = [
     program: 'depcruise',
     args: ['--config', '.dependency-cruiser.cjs', 'src', 'projections'],
   },
+  { name: 'unused files, exports and dependencies', program: 'knip', args: ['--no-progress'] },
 ];
 
 const startedAt = performance.now();

@@ -37,4 +37,3 @@ export const ShareSchema = z.strictObject({
   /** Instead of the one that the type's settings give to every tenant. */
   submission: SubmissionRateSchema.optional(),
 });
-export type Share = z.infer<typeof ShareSchema>;

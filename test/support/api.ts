@@ -147,7 +147,6 @@ export async function startApi(
     },
   };
 }
-export type TestApi = Awaited<ReturnType<typeof startApi>>;
 
 export interface CallOptions {
   readonly key?: string | undefined;
