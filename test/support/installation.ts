@@ -33,6 +33,8 @@ export interface Installation {
   readonly told: ReadonlyMap<string, Told>;
   /** Events of each task, as the log's reader gives them. */
   readonly book: ReadonlyMap<string, readonly Recorded[]>;
+  /** Submissions begun. */
+  sent(): number;
   /** Sequence of the last event read. */
   lastSeq(): number;
   /** Tasks that have this event. */
@@ -92,10 +94,12 @@ export async function startInstallation(
   );
   await reader.start();
 
+  let sent = 0;
   const told = new Map<string, Told>();
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
   const submit = async (over = {}): Promise<Told> => {
     const id = randomUUID();
+    sent += 1;
     const answer = await fetch(`${url}/v1/tasks`, {
       method: 'POST',
       headers,
@@ -122,6 +126,7 @@ export async function startInstallation(
     worker,
     told,
     book,
+    sent: () => sent,
     lastSeq: () => reader.position(),
     count: (kind) => counts.get(kind) ?? 0,
     submit,
