@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { AttemptAborted, defineTask, type HandlerContext, NotRetryable } from '../../src/index.ts';
 import { eventually } from '../support/eventually.ts';
-import { gate } from '../support/gate.ts';
+import { endless, gate } from '../support/gate.ts';
 import { openWorkerRig, TENANT, TYPE, type WorkerRig } from '../support/worker-rig.ts';
 
 let rig: WorkerRig;
@@ -305,10 +305,7 @@ describe('a running attempt that is cancelled', () => {
     await rig.worker({
       abortGraceMs: 50,
       types: {
-        [TYPE]: () => {
-          started.open();
-          return new Promise(() => {});
-        },
+        [TYPE]: endless(started),
       },
     });
     const id = await rig.enqueue();

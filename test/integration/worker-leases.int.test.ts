@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { HandlerContext } from '../../src/index.ts';
 import { execute } from '../../src/log/handle.ts';
 import { eventually } from '../support/eventually.ts';
-import { gate } from '../support/gate.ts';
+import { endless, gate } from '../support/gate.ts';
 import { testNatsUrl } from '../support/servers.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { openWorkerRig, TENANT, TYPE, type WorkerRig } from '../support/worker-rig.ts';
@@ -323,10 +323,7 @@ describe('cut off from NATS', () => {
       shutdownGraceMs: 50,
       abortGraceMs: 50,
       types: {
-        [TYPE]: () => {
-          started.open();
-          return new Promise(() => {});
-        },
+        [TYPE]: endless(started),
       },
     });
     const id = await rig.enqueue();

@@ -6,7 +6,7 @@ import { Kvm } from '@nats-io/kv';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { createWorker } from '../../src/index.ts';
 import { eventually } from '../support/eventually.ts';
-import { gate } from '../support/gate.ts';
+import { endless, gate } from '../support/gate.ts';
 import { hardOfHearing } from '../support/hard-of-hearing.ts';
 import { openWorkerRig, TENANT, TYPE, type WorkerRig } from '../support/worker-rig.ts';
 
@@ -148,10 +148,7 @@ describe('a worker that stops', () => {
       shutdownGraceMs: 20,
       abortGraceMs: 20,
       types: {
-        [TYPE]: () => {
-          started.open();
-          return new Promise(() => {});
-        },
+        [TYPE]: endless(started),
       },
     });
     const id = await rig.enqueue();

@@ -11,3 +11,9 @@ export function gate<T = void>(): Gate<T> {
   });
   return { opened, open };
 }
+
+/** A handler that opens the gate when it starts, and neither ends nor hears its signal. */
+export const endless = (started: { open(): void }) => (): Promise<never> => {
+  started.open();
+  return new Promise(() => {});
+};
