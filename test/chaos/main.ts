@@ -30,7 +30,7 @@ const HELP = `npm run chaos -- [options]
   --json        the report as JSON
   --keep        keep the data of the servers, not only logs and history
 
-Logs, history.jsonl and report.json stay in .taskledger/chaos/. Exit code 1 when a promise was broken.`;
+Logs, history.jsonl and report.json stay in .taskledger/chaos/. Exit code 1 when a promise was broken, or something could not be checked.`;
 
 const positive = (name: 'minutes' | 'rate' | 'workers' | 'seed'): number => {
   const value = Number(args[name]);
@@ -71,7 +71,7 @@ async function main(): Promise<void> {
       ? JSON.stringify(report, undefined, 2)
       : `${reportText(report)}\n\nKept in ${dir}; report.json has all of it`,
   );
-  process.exitCode = report.violations.length === 0 ? 0 : 1;
+  process.exitCode = report.violations.length + report.complaints.length === 0 ? 0 : 1;
 }
 
 await main();

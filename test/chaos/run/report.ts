@@ -185,7 +185,7 @@ export function reportText(report: Report): string {
   const complaint = complaints.map((text) => `! ${text}\n`).join('');
   const verdict =
     violations.length === 0
-      ? 'No violation.'
+      ? `No violation${complaints.length === 0 ? '' : ', but not everything could be checked'}.`
       : `${violations.length} violations.\n${violationsText(violations)}`;
   return `${table}\n${complaint}${verdict}`;
 }

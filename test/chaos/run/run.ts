@@ -21,9 +21,10 @@ import type { NetworkWish } from '../network/choose.ts';
 import { openStand, type Stand, type StandSize } from '../stand/stand.ts';
 import { endedBulks, verifyAll } from './answers.ts';
 import { collectCopies, storedIn } from './collect.ts';
-import { readPartLogs } from './part-logs.ts';
+import { type PartLogs, readPartLogs } from './part-logs.ts';
 import { untilQuiet } from './quiet.ts';
 import { type Report, type Run, reportOf } from './report.ts';
+import { showBothStarts } from './starts.ts';
 
 export interface RunOptions {
   readonly seed: number;
@@ -127,11 +128,14 @@ async function hurtAndObserve(
   await Promise.all([lengthOver, rolledOut]);
   const to = Date.now();
   clearInterval(progress);
-  await Promise.all([clients.stop(), operator.stop()]);
   // Whoever was to be given a release and was down meanwhile has it now.
   await stand.rollOut(release, new AbortController().signal);
-  await stand.redeploy('one');
-  log('healed; waiting until every task has ended');
+  log('healed; a dispatcher begins from a snapshot, then all from the log');
+  const partLogs = (): Promise<PartLogs> =>
+    readPartLogs(join(dir, 'parts'), [...stand.targets.parts, CLIENTS]);
+  const notShown = await showBothStarts(stand, async () => (await partLogs()).starts);
+  await Promise.all([clients.stop(), operator.stop()]);
+  log('waiting until every task has ended');
   const bulks = await endedBulks(call, operatorKey);
   const { operations, joined } = clients;
   const submissions = (): Promise<number> => storedIn(stand.nc, names.streams.submissions);
@@ -147,14 +151,14 @@ async function hurtAndObserve(
     catchUpMs: CATCH_UP_MS,
   });
   const { verified, complaints: more } = await verifyAll(call, operatorKey);
-  const { alone, starts } = await readPartLogs(join(dir, 'parts'), [...stand.targets.parts, CLIENTS]);
+  const { alone, starts } = await partLogs();
   return {
     faults,
     starts,
     deaths: stand.deaths,
     network: stand.network,
     load: { from, to },
-    complaints: [...complaints, ...bulks.complaints, ...copies.complaints, ...more],
+    complaints: [...notShown, ...complaints, ...bulks.complaints, ...copies.complaints, ...more],
     evidence: {
       operations: [...operations, ...operator.commands],
       joined,

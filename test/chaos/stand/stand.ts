@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { jetstreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/transport-node';
+import { SnapshotStore } from '../../../src/dispatch/snapshot/snapshot-store.ts';
 import { ensureStreams } from '../../../src/log/streams.ts';
 import { type Names, names as namesOf } from '../../../src/log/subjects.ts';
 import { silentLogger as logger } from '../../../src/observe/log.ts';
@@ -53,6 +54,8 @@ export interface Stand extends NemesisParts {
   rollOut(release: number, signal: AbortSignal): Promise<void>;
   /** See redeploy.ts. */
   redeploy(how: 'one' | 'afresh'): Promise<void>;
+  /** Whether a dispatcher that starts would find a snapshot. */
+  hasSnapshot(): Promise<boolean>;
   stop(): Promise<void>;
 }
 
@@ -103,6 +106,7 @@ export async function openStand(options: {
     const nc = await connectNats(config, 'chaos harness');
     closing.push(() => nc.close());
     const { keys, operatorKey } = await prepare(nc, names, config);
+    const snapshots = new SnapshotStore({ nc, names, config });
 
     const links = new Map<string, Link>(brokers.routes.map((route) => [route.name, route]));
     const way = async (from: string, service: string, to: readonly Door[]): Promise<readonly string[]> => {
@@ -196,6 +200,7 @@ export async function openStand(options: {
           how,
           () => damage(nc, names, snapshotsOf(names)),
         ),
+      hasSnapshot: async () => (await snapshots.list()).length > 0,
       async rollOut(release, signal) {
         for (const [name, file] of releaseFiles) {
           if (signal.aborted) return;
