@@ -18,6 +18,12 @@ export function authenticate(request: FastifyRequest, keys: ApiKeys, scope: Scop
 }
 
 export const isOperator = (identity: KeyIdentity): boolean => identity.tenant === ALL_TENANTS;
+
+/** Throws `operator_only` for the key of one tenant. */
+export function requireOperator(identity: KeyIdentity): void {
+  if (!isOperator(identity)) throw new TaskledgerError('operator_only', { tenant: identity.tenant });
+}
+
 export const actorOf = (identity: KeyIdentity): Actor => ({ kind: 'key', id: identity.id });
 
 /** Of a route that is of one tenant: a tenant's key may leave it out. */

@@ -1,15 +1,4 @@
 import { z } from 'zod';
-import { checkJson } from '../intake/json-check.ts';
-import { parse } from './route.ts';
-
-const BODY_LIMITS = { maxBytes: 65_536, maxDepth: 8 };
-
-/** Throws what is wrong with the body of a request. */
-export function checkedBody<T>(schema: z.ZodType<T>, body: unknown): T {
-  const unfit = checkJson(body ?? null, 'body', BODY_LIMITS);
-  if (unfit !== undefined) throw unfit.error;
-  return parse(schema, body ?? {});
-}
 
 /** A body for `merged`: any of the settings, null for those that are to be removed. For the OpenAPI document. */
 export const patchOf = <S extends z.ZodRawShape>(settings: z.ZodObject<S>): z.ZodType =>

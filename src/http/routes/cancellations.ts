@@ -5,7 +5,7 @@ import { StatusSchema } from '../../domain/events.ts';
 import { NameSchema, TaskIdSchema } from '../../domain/names.ts';
 import { CANCEL_TASKS, CANCELLABLE, type CancelInput } from '../../operations/cancel-tasks.ts';
 import { actorOf, readableTenant, tenantParameter } from '../auth.ts';
-import { checkStorable } from '../body-text.ts';
+import { checkStorable } from '../checked-body.ts';
 import { instantOf } from '../instants.ts';
 import { operationInSight, operationView, operationViewSchema } from '../operation-view.ts';
 import type { HttpParts } from '../parts.ts';

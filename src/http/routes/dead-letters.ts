@@ -7,7 +7,7 @@ import { NameSchema, PrioritySchema, TaskIdSchema } from '../../domain/names.ts'
 import { commandLetter } from '../../operations/letter-command.ts';
 import { LETTER_STATES } from '../../query/dead-letters.ts';
 import { actorOf, readableTenant, tenantParameter, writableTenant } from '../auth.ts';
-import { checkStorable } from '../body-text.ts';
+import { checkStorable } from '../checked-body.ts';
 import { instantOf, instantParameter } from '../instants.ts';
 import type { HttpParts } from '../parts.ts';
 import { pageParameters, READ_ERRORS, read, waitParameter } from '../reading.ts';

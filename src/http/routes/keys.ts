@@ -3,11 +3,10 @@ import { z } from 'zod';
 import { TaskledgerError } from '../../domain/errors.ts';
 import { NameSchema } from '../../domain/names.ts';
 import { ALL_TENANTS, SCOPES } from '../../registry/keys.ts';
-import { isOperator, readableTenant } from '../auth.ts';
+import { isOperator, readableTenant, requireOperator } from '../auth.ts';
+import { checkedBody } from '../checked-body.ts';
 import type { HttpParts } from '../parts.ts';
 import { addRoute } from '../route.ts';
-import { checkedBody } from '../settings-body.ts';
-import { requireOperator } from './types.ts';
 
 const KeyBody = z.strictObject({
   tenant: z.union([NameSchema, z.literal(ALL_TENANTS)]).optional(),

@@ -4,14 +4,13 @@ import { TaskledgerError } from '../../domain/errors.ts';
 import { NameSchema } from '../../domain/names.ts';
 import type { PauseScope } from '../../registry/controls.ts';
 import type { KeyIdentity } from '../../registry/keys.ts';
-import { isOperator, readableTenant } from '../auth.ts';
-import { checkStorable } from '../body-text.ts';
+import { isOperator, readableTenant, requireOperator } from '../auth.ts';
+import { checkStorable } from '../checked-body.ts';
 import { instantOf } from '../instants.ts';
 import type { HttpParts } from '../parts.ts';
 import { pausesInSight, pauseView } from '../pauses.ts';
 import { addRoute, parse } from '../route.ts';
 import { PauseViewSchema } from '../schemas.ts';
-import { requireOperator } from './types.ts';
 
 const PauseBody = z.strictObject({
   reason: z.string().trim().min(1).max(500),

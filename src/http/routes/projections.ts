@@ -1,11 +1,11 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { checkJson } from '../../intake/json-check.ts';
+import { requireOperator } from '../auth.ts';
+import { checkedBody } from '../checked-body.ts';
 import type { HttpParts } from '../parts.ts';
 import { POINT_DESCRIPTION, pointOf, pointParameter } from '../point-in-log.ts';
-import { addRoute, parse } from '../route.ts';
+import { addRoute } from '../route.ts';
 import { JobSchema, ProjectionsSchema, StreamsSchema } from '../schemas-projections.ts';
-import { requireOperator } from './types.ts';
 
 const NameParams = z.strictObject({ name: z.string().regex(/^[a-z_]{1,40}$/) });
 const JobParams = z.strictObject({ id: z.uuid() });
@@ -55,7 +55,7 @@ export function projectionRoutes(
     errors: [...STARTS_JOB, 'projection_unknown', 'history_incomplete'],
     async handler({ identity, params: { name }, body, reply }) {
       requireOperator(identity);
-      const { acceptLoss } = checked(RebuildBody, body ?? {});
+      const { acceptLoss } = checkedBody(RebuildBody, body, BODY_LIMITS);
       const job = await desk.rebuild(name, { acceptLoss, by: identity.id });
       logger.info({ by: identity.id, projection: name, job: job.id }, 'rebuild asked for');
       return reply.code(202).send(job);
@@ -89,7 +89,7 @@ export function projectionRoutes(
     errors: [...STARTS_JOB, 'schema_in_use', 'run_at_invalid'],
     async handler({ identity, body, reply }) {
       requireOperator(identity);
-      const { schema, until } = checked(BuildBody, body);
+      const { schema, until } = checkedBody(BuildBody, body, BODY_LIMITS);
       const job = await desk.build({ schema, until: pointOf('until', until), by: identity.id });
       logger.info({ by: identity.id, schema, until, job: job.id }, 'build asked for');
       return reply.code(202).send(job);
@@ -149,10 +149,4 @@ export function projectionRoutes(
       },
     });
   }
-}
-
-function checked<T>(schema: z.ZodType<T>, body: unknown): T {
-  const unfit = checkJson(body ?? null, 'body', BODY_LIMITS);
-  if (unfit !== undefined) throw unfit.error;
-  return parse(schema, body);
 }

@@ -15,7 +15,7 @@ import {
 } from '../../operations/replay-letters.ts';
 import type { LetterFilter } from '../../query/dead-letters.ts';
 import { actorOf, readableTenant, writableTenant } from '../auth.ts';
-import { checkStorable } from '../body-text.ts';
+import { checkStorable } from '../checked-body.ts';
 import { instantOf, instantParameter } from '../instants.ts';
 import { operationInSight } from '../operation-view.ts';
 import type { HttpParts } from '../parts.ts';

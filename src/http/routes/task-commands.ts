@@ -8,7 +8,7 @@ import { parseInstant } from '../../intake/instants.ts';
 import { type Executed, execute } from '../../log/handle.ts';
 import type { KeyIdentity } from '../../registry/keys.ts';
 import { actorOf, tenantParameter, writableTenant } from '../auth.ts';
-import { checkStorable } from '../body-text.ts';
+import { checkStorable } from '../checked-body.ts';
 import type { HttpParts } from '../parts.ts';
 import { addRoute, parse } from '../route.ts';
 

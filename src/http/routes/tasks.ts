@@ -4,7 +4,7 @@ import { TaskledgerError } from '../../domain/errors.ts';
 import { StatusSchema } from '../../domain/events.ts';
 import { NameSchema, TaskIdSchema } from '../../domain/names.ts';
 import { readableTenant, tenantParameter } from '../auth.ts';
-import { checkStorable } from '../body-text.ts';
+import { checkStorable } from '../checked-body.ts';
 import { instantOf, instantParameter } from '../instants.ts';
 import type { HttpParts } from '../parts.ts';
 import { atParameter, pointOf } from '../point-in-log.ts';

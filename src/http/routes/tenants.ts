@@ -3,11 +3,11 @@ import { z } from 'zod';
 import { TaskledgerError } from '../../domain/errors.ts';
 import { NameSchema } from '../../domain/names.ts';
 import { type Tenant, TenantSchema } from '../../registry/tenants.ts';
-import { isOperator, readableTenant } from '../auth.ts';
+import { isOperator, readableTenant, requireOperator } from '../auth.ts';
+import { checkedBody } from '../checked-body.ts';
 import type { HttpParts } from '../parts.ts';
 import { addRoute } from '../route.ts';
-import { checkedBody, merged, PatchSchema, patchOf } from '../settings-body.ts';
-import { requireOperator } from './types.ts';
+import { merged, PatchSchema, patchOf } from '../settings-body.ts';
 
 const TenantBody = TenantSchema.omit({ name: true, createdAt: true });
 const TenantParams = z.strictObject({ tenant: NameSchema });

@@ -1,14 +1,13 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { TaskledgerError } from '../../domain/errors.ts';
 import { NameSchema } from '../../domain/names.ts';
 import { PolicySchema, resolvePolicy } from '../../domain/policy.ts';
-import type { KeyIdentity } from '../../registry/keys.ts';
 import { type TypeSettings, TypeSettingsSchema } from '../../registry/type-settings.ts';
-import { isOperator } from '../auth.ts';
+import { requireOperator } from '../auth.ts';
+import { checkedBody } from '../checked-body.ts';
 import type { HttpParts } from '../parts.ts';
 import { addRoute } from '../route.ts';
-import { checkedBody, merged, PatchSchema, patchOf } from '../settings-body.ts';
+import { merged, PatchSchema, patchOf } from '../settings-body.ts';
 
 const TypeParams = z.strictObject({ type: NameSchema });
 const SettingsBody = TypeSettingsSchema.omit({ type: true });
@@ -90,11 +89,6 @@ export function typeRoutes(app: FastifyInstance, { registry, logger }: HttpParts
       return view(changed);
     },
   });
-}
-
-/** Throws `operator_only` for the key of one tenant. */
-export function requireOperator(identity: KeyIdentity): void {
-  if (!isOperator(identity)) throw new TaskledgerError('operator_only', { tenant: identity.tenant });
 }
 
 const view = (settings: TypeSettings) => ({ ...settings, effectivePolicy: resolvePolicy(settings.policy) });
