@@ -20,6 +20,8 @@ import { pauseRoutes } from './routes/pauses.ts';
 import { projectionRoutes } from './routes/projections.ts';
 import { queueRoutes } from './routes/queues.ts';
 import { replayRoutes } from './routes/replays.ts';
+import { scheduleCommandRoutes } from './routes/schedule-commands.ts';
+import { scheduleSlotRoutes } from './routes/schedule-slots.ts';
 import { scheduleRoutes } from './routes/schedules.ts';
 import { submitRoutes } from './routes/submit.ts';
 import { taskCommandRoutes } from './routes/task-commands.ts';
@@ -108,6 +110,8 @@ export async function createHttpServer(parts: HttpParts): Promise<HttpServer> {
     typeRoutes(api, parts);
     projectionRoutes(api, parts);
     scheduleRoutes(api, parts);
+    scheduleCommandRoutes(api, parts);
+    scheduleSlotRoutes(api, parts);
     tenantRoutes(api, parts);
     keyRoutes(api, parts);
   });

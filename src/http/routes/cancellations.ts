@@ -4,6 +4,7 @@ import { TaskledgerError } from '../../domain/errors.ts';
 import { StatusSchema } from '../../domain/events.ts';
 import { NameSchema, TaskIdSchema } from '../../domain/names.ts';
 import { CANCEL_TASKS, CANCELLABLE, type CancelInput } from '../../operations/cancel-tasks.ts';
+import { WISHES, type Wish } from '../../operations/operation.ts';
 import { actorOf, readableTenant, tenantParameter } from '../auth.ts';
 import { checkStorable } from '../checked-body.ts';
 import { instantOf } from '../instants.ts';
@@ -42,11 +43,22 @@ const DryRun = z.object({
 });
 const IdParams = z.strictObject({ id: TaskIdSchema });
 
+const WISH_SUMMARIES = {
+  pause: 'Pause a cancellation between two pages',
+  resume: 'Let a paused cancellation go on',
+  abort: 'End a cancellation; what was cancelled stays so',
+} as const;
+
 /** Cancellation of everything that a filter finds: waiting tasks at once, running ones by request. */
-export function cancellationRoutes(
-  app: FastifyInstance,
-  { operations, registry, query, log, logger }: HttpParts,
-): void {
+export function cancellationRoutes(app: FastifyInstance, parts: HttpParts): void {
+  beginCancellation(app, parts);
+  listCancellations(app, parts);
+  readCancellation(app, parts);
+  for (const wish of WISHES) controlCancellation(app, parts, wish);
+}
+
+function beginCancellation(app: FastifyInstance, parts: HttpParts): void {
+  const { operations, registry, query, log, logger } = parts;
   addRoute(app, {
     method: 'POST',
     url: '/v1/cancellations',
@@ -71,22 +83,9 @@ export function cancellationRoutes(
       'log_unavailable',
     ],
     async handler({ identity, body, reply }) {
-      const { filter: asked, reason, ratePerSecond, dryRun } = parse(Body, body ?? {});
-      checkStorable(reason, 'reason');
-      if (Object.keys(asked).length === 0)
-        throw new TaskledgerError('request_invalid', {
-          field: 'filter',
-          reason: 'filter names nothing: give at least one of its fields',
-        });
+      const { filter: asked, reason, ratePerSecond, dryRun } = cancellationIn(body);
       const tenant = readableTenant(identity, asked.tenant, registry.tenants);
-      const submittedFrom = instantOf('submittedFrom', asked.submittedFrom);
-      const submittedTo = instantOf('submittedTo', asked.submittedTo);
-      const filter: CancelInput['filter'] = {
-        ...(asked.type === undefined ? {} : { type: asked.type }),
-        ...(asked.status === undefined ? {} : { status: asked.status }),
-        ...(submittedFrom === undefined ? {} : { submittedFrom }),
-        ...(submittedTo === undefined ? {} : { submittedTo }),
-      };
+      const filter = filterOf(asked);
       const { lastSeq } = await log.bounds();
       await query.waitFor(lastSeq, WAIT_MS);
       const all = { ...filter, status: filter.status ?? CANCELLABLE, tenant };
@@ -111,7 +110,9 @@ export function cancellationRoutes(
         .send(operationView(operation, OUTCOMES));
     },
   });
+}
 
+function listCancellations(app: FastifyInstance, { operations, registry }: HttpParts): void {
   addRoute(app, {
     method: 'GET',
     url: '/v1/cancellations',
@@ -127,7 +128,9 @@ export function cancellationRoutes(
       return { cancellations: found.map((each) => operationView(each, OUTCOMES)) };
     },
   });
+}
 
+function readCancellation(app: FastifyInstance, { operations }: HttpParts): void {
   addRoute(app, {
     method: 'GET',
     url: '/v1/cancellations/:id',
@@ -140,27 +143,46 @@ export function cancellationRoutes(
     handler: async ({ identity, params: { id } }) =>
       operationView(await operationInSight(operations, { id, kind: CANCEL_TASKS, identity }), OUTCOMES),
   });
-
-  for (const wish of ['pause', 'resume', 'abort'] as const)
-    addRoute(app, {
-      method: 'POST',
-      url: `/v1/cancellations/:id/${wish}`,
-      scope: 'admin',
-      tag: 'operations',
-      summary: SUMMARIES[wish],
-      params: IdParams,
-      responses: { 200: View },
-      errors: ['operation_not_found', 'operation_ended', 'log_unavailable'],
-      async handler({ identity, params: { id } }) {
-        await operationInSight(operations, { id, kind: CANCEL_TASKS, identity });
-        logger.info({ by: identity.id, operation: id, wish }, 'cancellation changed');
-        return operationView(await operations.control(id, wish, actorOf(identity)), OUTCOMES);
-      },
-    });
 }
 
-const SUMMARIES = {
-  pause: 'Pause a cancellation between two pages',
-  resume: 'Let a paused cancellation go on',
-  abort: 'End a cancellation; what was cancelled stays so',
-} as const;
+function controlCancellation(app: FastifyInstance, { operations, logger }: HttpParts, wish: Wish): void {
+  addRoute(app, {
+    method: 'POST',
+    url: `/v1/cancellations/:id/${wish}`,
+    scope: 'admin',
+    tag: 'operations',
+    summary: WISH_SUMMARIES[wish],
+    params: IdParams,
+    responses: { 200: View },
+    errors: ['operation_not_found', 'operation_ended', 'log_unavailable'],
+    async handler({ identity, params: { id } }) {
+      await operationInSight(operations, { id, kind: CANCEL_TASKS, identity });
+      logger.info({ by: identity.id, operation: id, wish }, 'cancellation changed');
+      return operationView(await operations.control(id, wish, actorOf(identity)), OUTCOMES);
+    },
+  });
+}
+
+/** Throws what is wrong with the body of a request for a cancellation. */
+function cancellationIn(body: unknown): z.infer<typeof Body> {
+  const given = parse(Body, body ?? {});
+  checkStorable(given.reason, 'reason');
+  if (Object.keys(given.filter).length === 0)
+    throw new TaskledgerError('request_invalid', {
+      field: 'filter',
+      reason: 'filter names nothing: give at least one of its fields',
+    });
+  return given;
+}
+
+/** Throws `run_at_invalid`. */
+function filterOf(asked: z.infer<typeof Body>['filter']): CancelInput['filter'] {
+  const submittedFrom = instantOf('submittedFrom', asked.submittedFrom);
+  const submittedTo = instantOf('submittedTo', asked.submittedTo);
+  return {
+    ...(asked.type === undefined ? {} : { type: asked.type }),
+    ...(asked.status === undefined ? {} : { status: asked.status }),
+    ...(submittedFrom === undefined ? {} : { submittedFrom }),
+    ...(submittedTo === undefined ? {} : { submittedTo }),
+  };
+}

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { TaskledgerError } from '../../domain/errors.ts';
-import { DeadLetterReasonSchema, StatusSchema, TaskErrorSchema } from '../../domain/events.ts';
-import { NameSchema, PrioritySchema, TaskIdSchema } from '../../domain/names.ts';
+import { DeadLetterReasonSchema, StatusSchema } from '../../domain/events.ts';
+import { NameSchema, TaskIdSchema } from '../../domain/names.ts';
 import { commandLetter } from '../../operations/letter-command.ts';
 import { LETTER_STATES } from '../../query/dead-letters.ts';
 import { actorOf, readableTenant, tenantParameter, writableTenant } from '../auth.ts';
@@ -13,51 +13,21 @@ import type { HttpParts } from '../parts.ts';
 import { pageParameters, READ_ERRORS, read, waitParameter } from '../reading.ts';
 import { addRoute, parse } from '../route.ts';
 import { Position } from '../schemas.ts';
+import { FingerprintSchema, GroupSchema, LetterSchema } from '../schemas-dead-letters.ts';
 
 const LetterParams = z.strictObject({ id: TaskIdSchema });
-export const FingerprintSchema = z.string().regex(/^[0-9a-f]{16}$/, 'use 16 hexadecimal digits');
-
-const instant = z.iso.datetime();
-export const LetterSchema = z.object({
-  id: TaskIdSchema,
-  tenant: NameSchema,
-  type: NameSchema,
-  state: z.enum(LETTER_STATES),
-  reason: DeadLetterReasonSchema,
-  fingerprint: FingerprintSchema,
-  error: TaskErrorSchema.nullable().describe('The last failure; null when no attempt had failed'),
-  worker: z.string().nullable(),
-  workerVersion: z.string().nullable(),
-  priority: PrioritySchema,
-  attempt: z.int().describe('Over all rounds'),
-  round: z.int(),
-  firstFailedAt: instant.nullable(),
-  firstDeadAt: instant,
-  deadAt: instant,
-  settledAt: instant.nullable(),
-  settledBy: z.string().nullable().describe('Who replayed or discarded it'),
-  note: z.string().nullable(),
-  seq: z.int(),
-});
-const GroupSchema = z.object({
-  type: NameSchema,
-  fingerprint: FingerprintSchema,
-  errorName: z.string(),
-  shape: z.string().describe('The message without what differs from one occurrence to the next'),
-  open: z.int(),
-  replayed: z.int(),
-  discarded: z.int(),
-  deaths: z.int().describe('Ever: a task that died in two rounds counts twice'),
-  firstSeenAt: instant,
-  lastSeenAt: instant,
-  tenants: z.array(z.object({ tenant: NameSchema, open: z.int() })),
-  sample: z.object({ id: TaskIdSchema, tenant: NameSchema, message: z.string() }),
-});
 const nextCursor = z.string().nullable();
 
 const DiscardBody = z.strictObject({ reason: z.string().min(1).max(1_000) });
 
-export function deadLetterRoutes(app: FastifyInstance, { query, registry, log, clock }: HttpParts): void {
+export function deadLetterRoutes(app: FastifyInstance, parts: HttpParts): void {
+  listDeadLetters(app, parts);
+  listGroups(app, parts);
+  readDeadLetter(app, parts);
+  discardDeadLetter(app, parts);
+}
+
+function listDeadLetters(app: FastifyInstance, { query, registry }: HttpParts): void {
   addRoute(app, {
     method: 'GET',
     url: '/v1/dead-letters',
@@ -92,7 +62,9 @@ export function deadLetterRoutes(app: FastifyInstance, { query, registry, log, c
       return { position, deadLetters: value.items, nextCursor: value.nextCursor };
     },
   });
+}
 
+function listGroups(app: FastifyInstance, { query, registry }: HttpParts): void {
   addRoute(app, {
     method: 'GET',
     url: '/v1/dead-letters/groups',
@@ -122,7 +94,9 @@ export function deadLetterRoutes(app: FastifyInstance, { query, registry, log, c
       return { position, groups: value.items, nextCursor: value.nextCursor };
     },
   });
+}
 
+function readDeadLetter(app: FastifyInstance, { query, registry }: HttpParts): void {
   addRoute(app, {
     method: 'GET',
     url: '/v1/dead-letters/:id',
@@ -140,7 +114,9 @@ export function deadLetterRoutes(app: FastifyInstance, { query, registry, log, c
       return { position, deadLetter: value };
     },
   });
+}
 
+function discardDeadLetter(app: FastifyInstance, { query, registry, log, clock }: HttpParts): void {
   addRoute(app, {
     method: 'POST',
     url: '/v1/dead-letters/:id/discard',

@@ -21,11 +21,25 @@ const BODY_LIMITS = { maxBytes: 4_096, maxDepth: 3 };
 const EVERY_JOB = ['operator_only', 'read_model_unavailable'] as const;
 const STARTS_JOB = [...EVERY_JOB, 'log_unavailable', 'projection_job_active'] as const;
 
+const JOB_MOVES = {
+  stop: 'Stop a job; what it has built stays, so that it can be resumed',
+  resume: 'Resume a stopped job where it was',
+  discard: 'Give a stopped job up and drop what it has built',
+} as const;
+type JobMove = keyof typeof JOB_MOVES;
+
 /** The read models and the work on them: the business of operators. */
-export function projectionRoutes(
-  app: FastifyInstance,
-  { projections: desk, streams, logger }: HttpParts,
-): void {
+export function projectionRoutes(app: FastifyInstance, parts: HttpParts): void {
+  listProjections(app, parts);
+  rebuildProjection(app, parts);
+  verifyProjection(app, parts);
+  buildSchema(app, parts);
+  readJob(app, parts);
+  acceptFindings(app, parts);
+  for (const move of ['stop', 'resume', 'discard'] as const) moveJob(app, parts, move);
+}
+
+function listProjections(app: FastifyInstance, { projections: desk, streams }: HttpParts): void {
   addRoute(app, {
     method: 'GET',
     url: '/v1/projections',
@@ -40,7 +54,9 @@ export function projectionRoutes(
       return { ...(await desk.status()), streams: streams.report() };
     },
   });
+}
 
+function rebuildProjection(app: FastifyInstance, { projections: desk, logger }: HttpParts): void {
   addRoute(app, {
     method: 'POST',
     url: '/v1/projections/:name/rebuild',
@@ -61,7 +77,9 @@ export function projectionRoutes(
       return reply.code(202).send(job);
     },
   });
+}
 
+function verifyProjection(app: FastifyInstance, { projections: desk }: HttpParts): void {
   addRoute(app, {
     method: 'POST',
     url: '/v1/projections/:name/verify',
@@ -77,7 +95,9 @@ export function projectionRoutes(
       return reply.code(202).send(await desk.verify(name, { by: identity.id }));
     },
   });
+}
 
+function buildSchema(app: FastifyInstance, { projections: desk, logger }: HttpParts): void {
   addRoute(app, {
     method: 'POST',
     url: '/v1/projections/build',
@@ -95,7 +115,9 @@ export function projectionRoutes(
       return reply.code(202).send(job);
     },
   });
+}
 
+function readJob(app: FastifyInstance, { projections: desk }: HttpParts): void {
   addRoute(app, {
     method: 'GET',
     url: '/v1/projections/jobs/:id',
@@ -110,7 +132,9 @@ export function projectionRoutes(
       return desk.job(id);
     },
   });
+}
 
+function acceptFindings(app: FastifyInstance, { streams, logger }: HttpParts): void {
   addRoute(app, {
     method: 'POST',
     url: '/v1/projections/history/accept',
@@ -126,27 +150,22 @@ export function projectionRoutes(
       return accepted;
     },
   });
+}
 
-  const moves = {
-    stop: 'Stop a job; what it has built stays, so that it can be resumed',
-    resume: 'Resume a stopped job where it was',
-    discard: 'Give a stopped job up and drop what it has built',
-  } as const;
-  for (const move of ['stop', 'resume', 'discard'] as const) {
-    addRoute(app, {
-      method: 'POST',
-      url: `/v1/projections/jobs/:id/${move}`,
-      scope: 'admin',
-      tag: 'projections',
-      summary: moves[move],
-      params: JobParams,
-      responses: { 200: JobSchema },
-      errors: [...EVERY_JOB, 'projection_job_not_found', 'projection_job_ended'],
-      async handler({ identity, params: { id } }) {
-        requireOperator(identity);
-        logger.info({ by: identity.id, job: id, move }, 'projection job moved');
-        return desk[move](id);
-      },
-    });
-  }
+function moveJob(app: FastifyInstance, { projections: desk, logger }: HttpParts, move: JobMove): void {
+  addRoute(app, {
+    method: 'POST',
+    url: `/v1/projections/jobs/:id/${move}`,
+    scope: 'admin',
+    tag: 'projections',
+    summary: JOB_MOVES[move],
+    params: JobParams,
+    responses: { 200: JobSchema },
+    errors: [...EVERY_JOB, 'projection_job_not_found', 'projection_job_ended'],
+    async handler({ identity, params: { id } }) {
+      requireOperator(identity);
+      logger.info({ by: identity.id, job: id, move }, 'projection job moved');
+      return desk[move](id);
+    },
+  });
 }
