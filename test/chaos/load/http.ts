@@ -15,7 +15,7 @@ export interface AnswerBody {
 
 export interface Request {
   readonly key: string;
-  readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH';
+  readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly path: string;
   readonly body?: object;
   readonly idempotencyKey?: string;
@@ -44,7 +44,12 @@ export function callOver(apis: readonly string[]): Call {
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       signal: AbortSignal.timeout(ANSWER_WITHIN_MS),
     });
-    return { ok: response.ok, status: response.status, body: (await response.json()) as AnswerBody };
+    const text = await response.text();
+    return {
+      ok: response.ok,
+      status: response.status,
+      body: (text === '' ? {} : JSON.parse(text)) as AnswerBody,
+    };
   };
 }
 

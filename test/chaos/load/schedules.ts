@@ -20,7 +20,7 @@ const SCHEDULES = [
 /** No slot is so near to now that it could have passed before the schedule is stored. */
 const LEAD_MS = 6_000;
 
-/** Puts the schedules, and says which slots they must fire. */
+/** Puts the schedules, and says which slots they must fire. They end with the run. */
 export async function putSchedules({ call, tenant, key, seconds }: AskOptions): Promise<Schedule[]> {
   const schedules: Schedule[] = [];
   for (const { name, everyMs, by, overlap, ms } of SCHEDULES) {
@@ -48,6 +48,22 @@ export async function putSchedules({ call, tenant, key, seconds }: AskOptions): 
     schedules.push({ tenant, name, expected: overlap === 'allow' ? expected : [] });
   }
   return schedules;
+}
+
+/** Ends the schedules of a run that was cut short at `at`, and says which slots they must have fired until then. */
+export async function endSchedules(
+  { call, key }: Pick<AskOptions, 'call' | 'key'>,
+  schedules: readonly Schedule[],
+  at: number,
+): Promise<Schedule[]> {
+  for (const { name } of schedules) {
+    const { ok, status } = await call({ key, method: 'DELETE', path: `/v1/schedules/${name}` });
+    if (!ok && status !== 404) throw new Error(`DELETE of the schedule ${name} answered ${status}`);
+  }
+  return schedules.map((schedule) => ({
+    ...schedule,
+    expected: schedule.expected.filter((slotAt) => slotAt < at),
+  }));
 }
 
 /** The tasks that say which slot they are of. */

@@ -12,7 +12,7 @@ import { followEvents } from '../load/event-stream.ts';
 import { callOver } from '../load/http.ts';
 import { startOperator } from '../load/operator.ts';
 import { RELEASES } from '../load/releases.ts';
-import { firedSlots, putSchedules } from '../load/schedules.ts';
+import { endSchedules, firedSlots, putSchedules } from '../load/schedules.ts';
 import { startSubscriber } from '../load/subscriber.ts';
 import { INTAKE_RATES, LIMITS, RATES, TENANTS } from '../load/wishes.ts';
 import { healAll, runFaults } from '../nemesis/nemesis.ts';
@@ -85,7 +85,7 @@ async function hurtAndObserve(
   const nc = await connectNats({ ...stand.config, natsUrl: stand.clientNatsUrl }, 'chaos clients');
   const call = callOver(apis);
   const key = keys.get(scheduled) ?? '';
-  const schedules = await putSchedules({ call, tenant: scheduled, key, seconds });
+  const planned = await putSchedules({ call, tenant: scheduled, key, seconds });
   const doors = await openDoors({ call, keys, nc, names, logger: await clientsLogger(dir) });
   const subscriber = await startSubscriber(nc, names);
   const stream = followEvents(apis, operatorKey);
@@ -135,6 +135,7 @@ async function hurtAndObserve(
     readPartLogs(join(dir, 'parts'), [...stand.targets.parts, CLIENTS]);
   const notShown = await showBothStarts(stand, async () => (await partLogs()).starts);
   await Promise.all([clients.stop(), operator.stop()]);
+  const schedules = signal?.aborted === true ? await endSchedules({ call, key }, planned, to) : planned;
   log('waiting until every task has ended');
   const bulks = await endedBulks(call, operatorKey);
   const { operations, joined } = clients;

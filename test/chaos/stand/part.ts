@@ -32,6 +32,8 @@ export function partOf({ home, program, args, dir, env, onDeath }: PartOptions):
   const name = home.part;
   const logFile = join(dir, name, 'log');
   let wanted = false;
+  /** Told to end, and perhaps wanted again before it has. */
+  let ending: ChildServer | undefined;
   let child: ChildServer | undefined;
   let launching: Promise<void> | undefined;
 
@@ -53,9 +55,12 @@ export function partOf({ home, program, args, dir, env, onDeath }: PartOptions):
       if (child !== launched) return;
       child = undefined;
       const how = `${signal ?? `code ${code}`}`;
-      if (!wanted) return onDeath({ at: Date.now(), name, by: 'nemesis', how });
-      const words = (await readFile(logFile, 'utf8')).trim().slice(-WORDS);
-      onDeath({ at: Date.now(), name, by: 'itself', how: `${how}: ${words}` });
+      if (ending === launched) onDeath({ at: Date.now(), name, by: 'nemesis', how });
+      else {
+        const words = (await readFile(logFile, 'utf8')).trim().slice(-WORDS);
+        onDeath({ at: Date.now(), name, by: 'itself', how: `${how}: ${words}` });
+      }
+      if (!wanted) return;
       await delay(RESTART_AFTER_MS);
       if (wanted && child === undefined) await start();
     });
@@ -75,11 +80,13 @@ export function partOf({ home, program, args, dir, env, onDeath }: PartOptions):
     async stop() {
       wanted = false;
       await launching;
+      ending = child;
       await child?.stop();
     },
     async kill() {
       wanted = false;
       await launching;
+      ending = child;
       await child?.kill('SIGKILL');
     },
     pause: async () => child?.kill('SIGSTOP'),
