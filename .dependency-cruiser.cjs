@@ -1,4 +1,4 @@
-/** Import boundaries. The flow is intake -> log -> dispatch -> worker -> projections -> query; only main.ts wires it. */
+/** Import boundaries. The flow is intake -> log -> dispatch -> worker -> projections -> query; only main.ts and its roles wire it. */
 
 /** What each folder of `src` may import, besides itself. The steps do not import each other. */
 const mayImport = {
@@ -79,10 +79,10 @@ module.exports = {
     },
     {
       name: 'only-main-wires',
-      comment: 'nobody imports the composition root',
+      comment: 'nobody imports the composition root, and it alone the roles of a process',
       severity: 'error',
-      from: { pathNot: '^src/(main|cli/main)\\.ts$' },
-      to: { path: '^src/main\\.ts$' },
+      from: { pathNot: '^src/(main|cli/main)\\.ts$|^src/roles/' },
+      to: { path: '^src/(main\\.ts$|roles/)' },
     },
     {
       name: 'no-orphan-deps',
