@@ -55,6 +55,10 @@ const SILENCE_MS = 5_000;
 /** Of its limit: what a full backlog must have fallen to before it is open again. */
 export const RESUME_AT = 0.8;
 
+/** From the limit on, until it is down to RESUME_AT of it. */
+export const isFull = ({ waiting, limit }: Level, was: boolean): boolean =>
+  waiting >= limit || (was && waiting > limit * RESUME_AT);
+
 export function createBacklog(options: BacklogOptions): Backlog {
   const { nc, names, clock, logger, limitOf, delayedLimit, tenantLimitOf = () => undefined } = options;
   const types = new Levels(limitOf);
@@ -144,7 +148,7 @@ interface Turn extends Level {
   readonly full: boolean;
 }
 
-/** What waits by name, and which names are full: from their limit on, until they are down to RESUME_AT of it. */
+/** What waits by name, and which names are full. */
 class Levels {
   readonly #limitOf: (name: string) => number | undefined;
   readonly #full = new Map<string, Level>();
@@ -160,7 +164,7 @@ class Levels {
     for (const name of new Set([...Object.keys(waiting), ...this.#full.keys()])) {
       const level = { waiting: waiting[name] ?? 0, limit: this.#limitOf(name) ?? Number.POSITIVE_INFINITY };
       const was = this.#full.has(name);
-      const full = level.waiting >= level.limit || (was && level.waiting > level.limit * RESUME_AT);
+      const full = isFull(level, was);
       if (full) this.#full.set(name, level);
       else this.#full.delete(name);
       if (full !== was) turns.push({ name, ...level, full });

@@ -1,28 +1,25 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import {
-  AckPolicy,
-  type ConsumerMessages,
-  DeliverPolicy,
-  JetStreamApiError,
-  type JsMsg,
-  jetstream,
-  jetstreamManager,
-} from '@nats-io/jetstream';
-import { type NatsConnection, nanos } from '@nats-io/transport-node';
+import { type ConsumerMessages, type JsMsg, jetstream } from '@nats-io/jetstream';
+import type { NatsConnection } from '@nats-io/transport-node';
 import { TaskledgerError } from '../domain/errors.ts';
 import type { Names } from '../log/subjects.ts';
 import type { Logger } from '../observe/log.ts';
+import { monotonicClock } from '../platform/clock.ts';
 import { sparingly } from '../platform/patience.ts';
 import type { Service } from '../platform/service.ts';
 import type { Backlog } from './backlog.ts';
+import { Crowd } from './crowd.ts';
 import type { Intake } from './intake.ts';
-import { type Addressed, addressOf, receive } from './receipt.ts';
+import { INTAKE_CONSUMER, IntakeConsumer } from './intake-consumer.ts';
+import { type Addressed, addressOf, type Receipt, receive } from './receipt.ts';
+import { turnAway } from './turn-away.ts';
 
 /**
  * Turns messages of SUBMISSIONS into tasks. All API processes share one durable consumer; a message is acked once its
  * INGESTED or REJECTED is stored, so a crash in between means a redelivery, which finds the task there.
  *
- * A message of a tenant whose own backlog is full stays in SUBMISSIONS and comes again later.
+ * A message of a tenant whose own backlog is full stays in SUBMISSIONS and comes again later. When too many do, those of
+ * the tenants that have most of them are refused, so that the others' are delivered.
  *
  * Modes: pulling -> (a type is full) -> closed -> (none is full) -> pulling; any -> stopped.
  */
@@ -37,13 +34,13 @@ export interface GatewayOptions {
   readonly intake: Intake;
   readonly backlog: Pick<Backlog, 'anyFull' | 'fullTenant' | 'onOpen'>;
   readonly tenants: { get(name: string): unknown };
+  /** Messages that may wait to come again before any is refused for it, over all API processes. */
+  readonly maxParked: number;
   readonly logger: Logger;
   /** Told of every message: `accepted`, `replayed`, `misaddressed`, `deferred`, `parked`, or the code it was refused with. */
   readonly observe?: (outcome: string, ms: number) => void;
 }
 
-export const INTAKE_CONSUMER = 'intake';
-const ACK_WAIT_MS = 30_000;
 /** Messages that one process works on at once. */
 const IN_FLIGHT = 256;
 /** A message that could not be stored comes back after this long. */
@@ -52,9 +49,6 @@ const RETRY_MS = 500;
 /** One of a tenant whose backlog is full comes back after this long, and after twice as long each time, up to a minute. */
 const PARK_MS = 2_000;
 const MAX_PARK_MS = 60_000;
-/** Parked messages are among them: when there are so many, nobody's are delivered until some are taken. */
-const MAX_ACK_PENDING = 65_536;
-const CONSUMER_EXISTS = 10_148;
 
 export function createGateway(options: GatewayOptions): Gateway {
   return new SubmissionGateway(options);
@@ -63,6 +57,8 @@ export function createGateway(options: GatewayOptions): Gateway {
 class SubmissionGateway implements Gateway {
   readonly name = 'gateway';
   readonly #options: GatewayOptions;
+  readonly #consumer: IntakeConsumer;
+  readonly #crowd: Crowd;
   readonly #counts: Record<string, number> = {};
   readonly #inFlight = new Set<Promise<void>>();
   #stopping = new AbortController();
@@ -73,8 +69,13 @@ class SubmissionGateway implements Gateway {
 
   constructor(options: GatewayOptions) {
     this.#options = options;
+    const { nc, names, maxParked: limit, logger } = options;
+    // Twice, so that the others' messages still come while it is being noticed.
+    this.#consumer = new IntakeConsumer({ nc, names, maxAckPending: 2 * limit });
+    const pending = (): Promise<number> => this.#consumer.ackPending();
+    this.#crowd = new Crowd({ limit, pending, clock: monotonicClock, logger });
     this.#sayTrouble = sparingly((error) =>
-      options.logger.warn({ reason: (error as Error).message }, 'the gateway could not pull; trying again'),
+      logger.warn({ reason: (error as Error).message }, 'the gateway could not pull; trying again'),
     );
     options.backlog.onOpen(() => this.#opened?.());
   }
@@ -85,7 +86,7 @@ class SubmissionGateway implements Gateway {
 
   async start(): Promise<void> {
     this.#stopping = new AbortController();
-    await this.#ensureConsumer();
+    await this.#consumer.ensure();
     this.#running = this.#run();
   }
 
@@ -95,6 +96,7 @@ class SubmissionGateway implements Gateway {
     this.#messages?.stop();
     await this.#running;
     await Promise.all(this.#inFlight);
+    await this.#crowd.stop();
   }
 
   async #run(): Promise<void> {
@@ -108,7 +110,7 @@ class SubmissionGateway implements Gateway {
         this.#sayTrouble(error);
         await delay(RETRY_MS, undefined, { signal }).catch(() => undefined);
         // Somebody may have deleted the consumer; when it is there, this changes nothing.
-        await this.#ensureConsumer().catch(() => undefined);
+        await this.#consumer.ensure().catch(() => undefined);
       }
     }
   }
@@ -147,9 +149,10 @@ class SubmissionGateway implements Gateway {
     const { names, logger, observe } = this.#options;
     const startedAt = performance.now();
     const address = addressOf(names, message.subject);
+    this.#crowd.cameAgain(message.seq);
     const outcome = await (address === undefined
       ? this.#misaddressed(message)
-      : (this.#park(message, address) ?? this.#settle(message, address).catch(defect)));
+      : this.#settle(message, address).catch(defect));
     this.#counts[outcome] = (this.#counts[outcome] ?? 0) + 1;
     observe?.(outcome, performance.now() - startedAt);
 
@@ -165,10 +168,11 @@ class SubmissionGateway implements Gateway {
 
   /** Append, then ack, then reply. */
   async #settle(message: JsMsg, address: Addressed): Promise<string> {
-    const { intake, tenants, nc, logger } = this.#options;
+    const { nc, logger } = this.#options;
     const { seq } = message;
     try {
-      const receipt = await receive(message, address, { intake, tenants });
+      const receipt = await this.#receiptOf(message, address);
+      if (receipt === undefined) return this.#park(message, address);
       message.ack();
       if (receipt.replyTo !== undefined) nc.publish(receipt.replyTo, JSON.stringify(receipt.answer));
       if (receipt.outcome === 'idempotency_conflict' || receipt.unrecorded)
@@ -180,16 +184,31 @@ class SubmissionGateway implements Gateway {
     } catch (error) {
       if (!(error instanceof TaskledgerError) || !error.retryable) throw error;
       logger.warn({ ...address, seq, reason: error.message }, 'submission deferred');
-      message.nak(DEFER_MS);
+      this.#sendBack(message, address, DEFER_MS);
       return 'deferred';
     }
   }
 
+  /** Undefined when the message is to be parked. */
+  async #receiptOf(message: JsMsg, address: Addressed): Promise<Receipt | undefined> {
+    const { intake, tenants, backlog } = this.#options;
+    const full = backlog.fullTenant(address.tenant);
+    if (full === undefined) return receive(message, address, { intake, tenants });
+    if (!(await this.#crowd.isCrowdedBy(address.tenant))) return undefined;
+    const error = new TaskledgerError('tenant_backlog_full', { ...full });
+    return turnAway(message, address, error, { intake, tenants });
+  }
+
   /** A tenant with too much waiting waits with its further submissions too, and no other tenant waits with it. */
-  #park(message: JsMsg, { tenant }: Addressed): string | undefined {
-    if (this.#options.backlog.fullTenant(tenant) === undefined) return undefined;
-    message.nak(Math.min(MAX_PARK_MS, PARK_MS * 2 ** Math.min(10, message.info.deliveryCount - 1)));
+  #park(message: JsMsg, address: Addressed): string {
+    const deliveries = message.info.deliveryCount;
+    this.#sendBack(message, address, Math.min(MAX_PARK_MS, PARK_MS * 2 ** Math.min(10, deliveries - 1)));
     return 'parked';
+  }
+
+  #sendBack(message: JsMsg, { tenant }: Addressed, forMs: number): void {
+    message.nak(forMs);
+    this.#crowd.sentBack(tenant, message.seq, forMs);
   }
 
   /** Names that can never be a tenant or a type have no place where a REJECTED could stand. */
@@ -212,25 +231,5 @@ class SubmissionGateway implements Gateway {
       this.#opened = resolve;
     });
     this.#opened = undefined;
-  }
-
-  async #ensureConsumer(): Promise<void> {
-    const { nc, names } = this.#options;
-    const jsm = await jetstreamManager(nc, { checkAPI: false });
-    try {
-      await jsm.consumers.add(names.streams.submissions, {
-        durable_name: INTAKE_CONSUMER,
-        description: 'Validates submissions; shared by all API processes',
-        ack_policy: AckPolicy.Explicit,
-        ack_wait: nanos(ACK_WAIT_MS),
-        deliver_policy: DeliverPolicy.All,
-        max_deliver: -1,
-        max_ack_pending: MAX_ACK_PENDING,
-      });
-    } catch (cause) {
-      // It exists with other settings: an operator's choice.
-      if (cause instanceof JetStreamApiError && cause.code === CONSUMER_EXISTS) return;
-      throw new TaskledgerError('log_unavailable', { reason: (cause as Error).message }, { cause });
-    }
   }
 }

@@ -41,6 +41,8 @@ export interface Intake {
   submitBatch(tenant: string, inputs: readonly unknown[], context: IntakeContext): Promise<SubmitOutcome[]>;
   /** Stores REJECTED as the only event of a task, or answers the sequence of the first event when there is one already. */
   reject(rejection: Rejection): Promise<{ readonly seq: number; readonly existed: boolean }>;
+  /** The first event of a task, undefined when the hot window knows nothing of it. */
+  beginning(tenant: string, taskId: string): Promise<Recorded | undefined>;
 }
 
 export interface Rejection {
@@ -150,6 +152,7 @@ export function createIntake(options: IntakeOptions): Intake {
     submitBatch: (tenant, inputs, context) =>
       Promise.all(inputs.map((input) => observed(tenant, input, context))),
     reject: (rejection) => storeRejection(log, rejection, clock.now()),
+    beginning: async (tenant, taskId) => (await log.readTask(tenant, taskId))[0],
   };
 }
 

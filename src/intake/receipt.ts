@@ -37,7 +37,7 @@ export type SubmissionAnswer =
       readonly seq: number | null;
     };
 
-const ACTOR: Actor = { kind: 'intake', id: 'gateway' };
+export const ACTOR: Actor = { kind: 'intake', id: 'gateway' };
 /** Refusals of a well-formed submission: the task id belongs to another task, so there is nothing to reject. */
 const CONFLICTS: ReadonlySet<string> = new Set(['idempotency_conflict']);
 
@@ -49,32 +49,44 @@ export function addressOf(names: Pick<Names, 'submit'>, subject: string): Addres
     : undefined;
 }
 
+/** The parts of a message that intake reads. */
+export type Letter = Pick<JsMsg, 'data' | 'headers' | 'seq' | 'timestampNanos' | 'redelivered'>;
+
+export interface ReceiptParts {
+  readonly intake: Intake;
+  readonly tenants: { get(name: string): unknown };
+}
+
 /**
  * Takes one message: the same checks and the same code as an HTTP request. Of its headers `Idempotency-Key`,
  * `traceparent` and `Taskledger-Reply` are read, no other. What is invalid becomes REJECTED with the reasons.
  * Throws retryable errors of the catalogue (`log_unavailable`): then the message must come again.
  */
 export async function receive(
-  message: Pick<JsMsg, 'data' | 'headers' | 'seq' | 'timestampNanos'>,
-  { tenant, type }: Addressed,
-  { intake, tenants }: { intake: Intake; tenants: { get(name: string): unknown } },
+  message: Letter,
+  address: Addressed,
+  { intake, tenants }: ReceiptParts,
 ): Promise<Receipt> {
-  const header = (name: string): string | undefined => message.headers?.get(name) || undefined;
-  const key = header('Idempotency-Key');
-  const trace = header('traceparent');
-  const replyTo = inbox(header('Taskledger-Reply'));
-  const fallbackId = taskIdOfSubmission(tenant, message.seq, message.timestampNanos);
-  const body = parseBody(message.data, type);
-  const input = body.ok ? body.value : undefined;
-  const given = givenKey(input, key).key;
-  const taskId = given === undefined ? fallbackId : taskIdOfKey(tenant, given);
+  const { tenant } = address;
+  const letter = open(message, address);
+  const { key, trace, body, input, fallbackId, taskId } = letter;
+  if (message.redelivered) {
+    const known = await intake.beginning(tenant, fallbackId);
+    // It was refused under its own id, and the ack was lost, perhaps with the answer.
+    if (known?.event.kind === 'REJECTED')
+      return refusal(letter, {
+        id: fallbackId,
+        seq: known.seq,
+        reasons: known.event.data.reasons as Reason[],
+      });
+  }
   const outcome = await attempt();
   if (outcome.ok)
     return {
       outcome: becameOf(outcome),
       taskId: outcome.id,
       answer: outcome,
-      replyTo,
+      replyTo: letter.replyTo,
       unrecorded: false,
     };
 
@@ -82,21 +94,14 @@ export async function receive(
   if (error.retryable) throw error;
   const rejection = CONFLICTS.has(error.code)
     ? undefined
-    : await intake.reject({ tenant, type, taskId, reasons, actor: ACTOR, trace });
-  const { code, field, message: text } = error;
-  return {
-    outcome: code,
-    taskId,
-    replyTo,
+    : await intake.reject({ ...address, taskId, reasons, actor: ACTOR, trace });
+  return refusal(letter, {
+    id: taskId,
+    seq: rejection?.seq ?? null,
+    error,
+    reasons,
     unrecorded: rejection?.existed ?? false,
-    answer: {
-      ok: false,
-      id: taskId,
-      error: { code, ...(field === undefined ? {} : { field }), message: text },
-      reasons,
-      seq: rejection?.seq ?? null,
-    },
-  };
+  });
 
   async function attempt(): Promise<SubmitOutcome> {
     if (!body.ok) return failure(body.error);
@@ -111,6 +116,54 @@ export async function receive(
       ignoreBacklog: true,
     });
   }
+}
+
+/** What a message says, and the ids that it may stand under: `taskId` its key's when it has one, `fallbackId` its own. */
+export function open(message: Letter, { tenant, type }: Addressed) {
+  const header = (name: string): string | undefined => message.headers?.get(name) || undefined;
+  const key = header('Idempotency-Key');
+  const body = parseBody(message.data, type);
+  const input = body.ok ? body.value : undefined;
+  const given = givenKey(input, key).key;
+  const fallbackId = taskIdOfSubmission(tenant, message.seq, message.timestampNanos);
+  return {
+    key,
+    trace: header('traceparent'),
+    replyTo: inbox(header('Taskledger-Reply')),
+    body,
+    input,
+    fallbackId,
+    taskId: given === undefined ? fallbackId : taskIdOfKey(tenant, given),
+  };
+}
+
+interface Refusal {
+  readonly id: string;
+  readonly seq: number | null;
+  /** The first of the reasons when absent. */
+  readonly error?: TaskledgerError;
+  readonly reasons: readonly Reason[];
+  readonly unrecorded?: boolean;
+}
+
+export function refusal(
+  { replyTo }: Pick<Receipt, 'replyTo'>,
+  { id, seq, error, reasons, unrecorded = false }: Refusal,
+): Receipt {
+  const { code, field, message } = error ?? reasons[0] ?? new TaskledgerError('internal');
+  return {
+    outcome: code,
+    taskId: id,
+    replyTo,
+    unrecorded,
+    answer: {
+      ok: false,
+      id,
+      error: { code, ...(field === undefined ? {} : { field }), message },
+      reasons,
+      seq,
+    },
+  };
 }
 
 const failure = (error: TaskledgerError): SubmitOutcome => ({

@@ -25,11 +25,13 @@ function setup(outcome: SubmitOutcome = accepted) {
       rejected.push(rejection);
       return { seq: 9, existed: false };
     },
+    beginning: async () => undefined,
   };
   const take = (body: string, extra: Record<string, string> = {}, { seq = 7, nanos = 1_000n } = {}) => {
     const hdrs = headers();
     for (const [name, value] of Object.entries(extra)) hdrs.set(name, value);
-    const message = { data: new TextEncoder().encode(body), headers: hdrs, seq, timestampNanos: nanos };
+    const data = new TextEncoder().encode(body);
+    const message = { data, headers: hdrs, seq, timestampNanos: nanos, redelivered: false };
     const tenants = { get: (name: string) => (name === 'acme' ? {} : undefined) };
     return receive(message, { tenant: 'acme', type: 'mail' }, { intake, tenants });
   };

@@ -166,6 +166,12 @@ export const settings = {
     1_000_000,
     'Tasks of a type that wait for a time above which delayed submissions answer 429, until 80 % of it',
   ),
+  maxParked: setting(
+    'TASKLEDGER_MAX_PARKED',
+    atLeast(4_096),
+    32_768,
+    'Messages of tenants with a full backlog that may wait in SUBMISSIONS to come again, over all API processes, before the tenants that have most of them are refused; what the processes work on, up to 512 messages each, is counted with them',
+  ),
   inlinePayloadBytes: setting(
     'TASKLEDGER_INLINE_PAYLOAD_BYTES',
     count,

@@ -4,8 +4,9 @@ import { askDispatcher } from '../http/explain.ts';
 import { createHealth } from '../http/health.ts';
 import { createHttpServer } from '../http/server.ts';
 import { type Backlog, createBacklog } from '../intake/backlog.ts';
-import { createGateway, INTAKE_CONSUMER } from '../intake/gateway.ts';
+import { createGateway } from '../intake/gateway.ts';
 import { createIntake } from '../intake/intake.ts';
+import { INTAKE_CONSUMER } from '../intake/intake-consumer.ts';
 import { openSharedIntake } from '../intake/shared.ts';
 import { createUnserved } from '../intake/unserved.ts';
 import { createLogReader } from '../log/reader.ts';
@@ -93,6 +94,7 @@ function openIntake(parts: Parts, registry: Registry, metrics: Metrics) {
     intake: createIntake(common),
     backlog,
     tenants,
+    maxParked: config.maxParked,
     // The gateway sees outcomes that intake does not: misaddressed and deferred messages.
     observe: observe('nats'),
   });

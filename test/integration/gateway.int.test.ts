@@ -21,6 +21,7 @@ const gatewayOptions = {
   names,
   intake,
   tenants: registry.tenants,
+  maxParked: 32_768,
   logger: silentLogger,
   backlog: {
     anyFull: () => full,

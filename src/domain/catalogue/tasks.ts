@@ -24,7 +24,7 @@ export const taskErrors = {
     429,
     true,
     'Tenant {tenant} has {waiting} tasks waiting; its limit is {limit}',
-    'Retry after the time in Retry-After.',
+    'Retry after the time in Retry-After; what was sent as a message, send again later: its key may be used again.',
   ),
   submission_rate_limited: entry(
     429,

@@ -44,7 +44,7 @@ export async function openDoors(options: {
     return { outcome: DOUBTFUL_CODES.has(code) ? 'unknown' : 'refused', answer: code };
   };
 
-  /** What SUBMISSIONS has acknowledged becomes a task: the gateway's part of the promise. */
+  /** What SUBMISSIONS has acknowledged becomes a task: the gateway's part of the promise. No tenant here has a `maxBacklog`, for which it may refuse. */
   const send = async (task: LoadTask, taskId?: string): Promise<Told> => {
     const key = headers();
     if (taskId !== undefined) key.set('Idempotency-Key', taskId);
