@@ -21,6 +21,10 @@ export type PublishOutcome =
     };
 
 const FIRST_TIMEOUT_MS = 1_000;
+/** An election is over sooner. */
+const TROUBLE_AFTER_MS = 5_000;
+/** Without a new try nobody knows whether the log stores again: then it is worth one. */
+const TROUBLE_KEEPS_MS = 30_000;
 const SWEEP_MS = 50;
 const MAX_BACKOFF_MS = 100;
 
@@ -68,6 +72,8 @@ export class Publisher {
   #taken = 0;
   #connected = true;
   #closed = false;
+  /** Tries that were not confirmed, since the last that was; performance clock. */
+  #misses: { readonly since: number; lastAt: number; reason: string } | undefined;
   readonly #sweep: NodeJS.Timeout;
   readonly #giveUpMs: number;
 
@@ -114,6 +120,19 @@ export class Publisher {
   /** Messages that wait for an answer, and callers that wait for room. */
   stats(): { inFlight: number; waiting: number } {
     return { inFlight: this.#pending.size, waiting: this.#waiting.length - this.#waitingHead };
+  }
+
+  /**
+   * What keeps messages from being stored though the servers can be reached. A server whose disk is full goes on answering
+   * everything but that.
+   */
+  trouble(): string | undefined {
+    const now = performance.now();
+    if (this.#misses === undefined || !this.#connected) return undefined;
+    const { since, lastAt, reason } = this.#misses;
+    if (now - since < TROUBLE_AFTER_MS || now - lastAt > TROUBLE_KEEPS_MS) return undefined;
+    const seconds = Math.round((now - since) / 1_000);
+    return `nothing was stored for ${seconds} s (${reason}): see the log of nats-server, its disk may be full`;
   }
 
   /** Fails what is still in flight with `log_unavailable`. */
@@ -170,6 +189,7 @@ export class Publisher {
     if (entry === undefined) return;
     const ack = parsePubAck(message);
     if (ack.kind === 'stored') {
+      this.#misses = undefined;
       this.#forget(entry);
       entry.settle({ status: 'stored', stream: ack.stream, seq: ack.seq });
     } else if (ack.kind === 'no_responders' || ack.passing) {
@@ -187,7 +207,7 @@ export class Publisher {
     if (entry.lostAt === Number.POSITIVE_INFINITY) return;
     const surelyNotStored = refusal.kind === 'no_responders' || refusal.code === KEY_IN_FLIGHT;
     if (!surelyNotStored) entry.unknown += 1;
-    entry.lastReason = refusal.description;
+    this.#missed(entry, refusal.description);
     const backoffMs = Math.min(MAX_BACKOFF_MS, 2 ** Math.min(entry.refusals, 10));
     entry.refusals += 1;
     entry.lostAt = Number.POSITIVE_INFINITY;
@@ -203,10 +223,18 @@ export class Publisher {
         this.#giveUp(entry, entry.lastReason);
       } else if (now >= entry.lostAt) {
         entry.unknown += 1;
-        entry.lastReason = 'no answer in time';
+        this.#missed(entry, 'no answer in time');
         this.#transmit(entry);
       }
     }
+  }
+
+  #missed(entry: Pending, reason: string): void {
+    const now = performance.now();
+    entry.lastReason = reason;
+    this.#misses ??= { since: now, lastAt: now, reason };
+    this.#misses.lastAt = now;
+    this.#misses.reason = reason;
   }
 
   async #watchConnection(): Promise<void> {

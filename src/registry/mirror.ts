@@ -7,7 +7,7 @@ import { TaskledgerError } from '../domain/errors.ts';
 import type { Logger } from '../observe/log.ts';
 import { sparingly } from '../platform/patience.ts';
 import type { Service } from '../platform/service.ts';
-import { type BucketLook, Replacement } from './replacement.ts';
+import { Replacement } from './replacement.ts';
 
 /**
  * A KV bucket held in memory: reads never leave the process, writes go to the bucket first.
@@ -15,7 +15,8 @@ import { type BucketLook, Replacement } from './replacement.ts';
  * The map has one owner, `#accept`, which drops anything older than what it knows of a key: a write's own echo and a
  * watch that starts over are harmless. Another process sees a write as soon as its watch delivers it (milliseconds).
  * A watch whose consumer the server has lost stays silent for ever, so the bucket is asked every CHECK_MS whether it has
- * more than the watch has said; then the watch starts over.
+ * more than the watch has said; then the watch starts over. Nor does a watch tell of a purge or of what is too old: what
+ * the bucket begins after is gone.
  */
 export interface Mirror<T> extends Service {
   get(key: string): T | undefined;
@@ -229,7 +230,10 @@ class KvMirror<T> implements Mirror<T> {
       const look = signal.aborted ? undefined : await lookAt(kv).catch(() => undefined);
       if (look === undefined) continue;
       if (this.#replacement.look(look, heardAtAsking)) this.#forget();
-      else if (look.lastRevision > this.#heard && this.#heard === heardBefore) this.#watch?.stop();
+      else {
+        this.#dropBefore(look.firstRevision);
+        if (look.lastRevision > this.#heard && this.#heard === heardBefore) this.#watch?.stop();
+      }
       heardBefore = this.#heard;
     }
   }
@@ -242,6 +246,16 @@ class KvMirror<T> implements Mirror<T> {
     this.#heard = 0;
     for (const key of keys) for (const listener of this.#listeners) listener(key, undefined);
     this.#watch?.stop();
+  }
+
+  /** The bucket keeps one revision of each key, so one that is before its first is not there any more. */
+  #dropBefore(firstRevision: number): void {
+    const gone = [...this.#entries].filter(([, { revision }]) => revision < firstRevision);
+    for (const [key] of gone) this.#entries.delete(key);
+    const lost = gone.filter(([, { value }]) => value !== undefined);
+    if (lost.length === 0) return;
+    this.#options.logger.info({ bucket: this.#options.bucket, records: lost.length }, 'records are gone');
+    for (const [key] of lost) for (const listener of this.#listeners) listener(key, undefined);
   }
 
   #receive(entry: KvWatchEntry): void {
@@ -272,8 +286,12 @@ class KvMirror<T> implements Mirror<T> {
   }
 }
 
-const lookOf = ({ created, state }: StreamInfo): BucketLook => ({ created, lastRevision: state.last_seq });
-const lookAt = async (kv: KV): Promise<BucketLook> => lookOf((await kv.status()).streamInfo);
+const lookOf = ({ created, state }: StreamInfo) => ({
+  created,
+  firstRevision: state.first_seq,
+  lastRevision: state.last_seq,
+});
+const lookAt = async (kv: KV) => lookOf((await kv.status()).streamInfo);
 
 const isConflict = (error: unknown): boolean =>
   error instanceof JetStreamApiError && WRONG_REVISION.has(error.code);

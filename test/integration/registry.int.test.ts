@@ -166,6 +166,33 @@ test('a registry forgets what a bucket had that was made anew, and hears of what
   await writer.stop();
 });
 
+test('a registry forgets what was purged from a bucket, which nothing tells a watch of', async () => {
+  const own = namesOf(`${prefix}purged_`);
+  await ensureStreams({ nc, names: own, config: loadConfig({}), logger: silentLogger });
+  const registry = openRegistry({ nc, names: own, logger: silentLogger });
+  await registry.start();
+  const { key } = await registry.keys.create({ tenant: 'acme', scopes: ['submit'], name: 'leaked' });
+  await registry.types.put({ type: 'old', priority: 1 });
+  const heard: [string, unknown][] = [];
+  registry.types.onChange((name, settings) => heard.push([name, settings]));
+  const jsm = await jetstreamManager(nc);
+  await jsm.streams.purge(`KV_${own.buckets.types}`);
+  await registry.types.put({ type: 'new', priority: 2 });
+  await jsm.streams.purge(`KV_${own.buckets.keys}`);
+  await eventually(
+    () => {
+      expect(registry.keys.verify(key)).toBeUndefined();
+      expect(registry.types.list()).toEqual([{ type: 'new', priority: 2 }]);
+    },
+    { timeoutMs: 30_000 },
+  );
+  expect(heard).toEqual([
+    ['new', { type: 'new', priority: 2 }],
+    ['old', undefined],
+  ]);
+  await registry.stop();
+});
+
 test('stopping twice, and before starting, is fine', async () => {
   const registry = openRegistry({ nc, names, logger: silentLogger });
   await registry.stop();
