@@ -42,6 +42,8 @@ interface HealthOptions {
   readonly nc: NatsConnection;
   readonly natsWatch?: NatsWatch;
   readonly names: Names;
+  /** Tells what keeps it from storing. */
+  readonly log?: { readonly publisher: { trouble(): string | undefined } };
   readonly query?: Pick<Query, 'position'>;
   readonly flow?: Pick<FlowCheck, 'troubles'>;
   readonly streams?: Pick<StreamsDesk, 'trouble'>;
@@ -59,6 +61,7 @@ export function createHealth({
   nc,
   natsWatch,
   names,
+  log: opened,
   query,
   flow,
   streams,
@@ -77,15 +80,16 @@ export function createHealth({
         streamsCheck === undefined ? undefined : probe(() => streamsCheck.look()),
       ]);
       const lacks = streams?.trouble();
+      const unstored = opened?.publisher.trouble();
       const lag =
         log.ok && position?.ok === true ? Math.max(0, log.value.state.last_seq - position.value) : null;
       return {
-        ready: nats.ok && log.ok,
+        ready: nats.ok && log.ok && unstored === undefined,
         checks: {
           nats: nats.ok
             ? { ok: true, detail: `round trip ${nats.value} ms` }
             : { ok: false, detail: natsWatch?.trouble() ?? nats.detail },
-          log: log.ok ? { ok: true, detail: `last sequence ${log.value.state.last_seq}` } : log,
+          log: log.ok ? logCheckOf(log.value.state.last_seq, unstored) : log,
           ...(position !== undefined && {
             readModels: position.ok ? { ok: true, detail: `at sequence ${position.value}` } : position,
           }),
@@ -98,6 +102,9 @@ export function createHealth({
     },
   };
 }
+
+const logCheckOf = (lastSeq: number, unstored: string | undefined): HealthCheck =>
+  unstored === undefined ? { ok: true, detail: `last sequence ${lastSeq}` } : { ok: false, detail: unstored };
 
 /** Without a trouble, remarks are the detail. */
 function streamsCheckOf(look: Probed<StreamsLook> | undefined, lacks: string | undefined): HealthCheck {

@@ -66,6 +66,8 @@ export interface IntakeOptions {
   readonly windows: { readonly clock: Clock; readonly places: Cells<Place> };
   /** Answers `log_unavailable` when the log has not confirmed within this time; no bound but the log's own when absent. */
   readonly confirmWithinMs?: number;
+  /** What keeps the log from storing, to be told to who waited in vain. */
+  readonly unstored?: () => string | undefined;
   /** Told of every outcome: `accepted`, `replayed` or the error's code, and how long it took. */
   readonly observe?: (outcome: string, ms: number) => void;
 }
@@ -73,7 +75,7 @@ export interface IntakeOptions {
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
 export function createIntake(options: IntakeOptions): Intake {
-  const { log, types, config, clock, backlog, rates, windows, observe, confirmWithinMs } = options;
+  const { log, types, config, clock, backlog, rates, windows, observe, confirmWithinMs, unstored } = options;
   const debouncer = new Debouncer({ log, places: windows.places });
   const longestWindowMs = config.hotWindowHours * 3_600_000;
   const limits = { maxBytes: config.maxPayloadBytes, maxDepth: config.maxPayloadDepth };
@@ -97,7 +99,7 @@ export function createIntake(options: IntakeOptions): Intake {
       (context.ignoreBacklog === true ? undefined : await throttle(tenant, submission.type));
     if (throttled !== undefined) return refused([throttled]);
     const stored = save(submission, context);
-    return confirmWithinMs === undefined ? stored : within(confirmWithinMs, stored);
+    return confirmWithinMs === undefined ? stored : within(confirmWithinMs, stored, unstored);
   }
 
   function save(submission: Submission, context: IntakeContext): Promise<SubmitOutcome> {
@@ -186,12 +188,16 @@ function store(log: EventLog, submission: Submission, command: Command): Promise
 }
 
 /** The work goes on after its time; only its submitter is told not to wait. */
-function within(ms: number, work: Promise<SubmitOutcome>): Promise<SubmitOutcome> {
+function within(
+  ms: number,
+  work: Promise<SubmitOutcome>,
+  why: () => string | undefined = () => undefined,
+): Promise<SubmitOutcome> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(
-      () => resolve(refused([issue('log_unavailable', { reason: `nothing heard within ${ms} ms` })])),
-      ms,
-    );
+    const timer = setTimeout(() => {
+      const reason = why() ?? `nothing heard within ${ms} ms`;
+      resolve(refused([issue('log_unavailable', { reason })]));
+    }, ms);
     work.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }

@@ -3,13 +3,17 @@ import { TaskledgerError } from '../domain/errors.ts';
 import type { Recorded, TaskEvent } from '../domain/events.ts';
 import { fold } from '../domain/task.ts';
 import type { EventLog } from '../log/event-log.ts';
-import { createIntake, type IntakeContext } from './intake.ts';
+import { createIntake, type IntakeContext, type IntakeOptions } from './intake.ts';
 
 const KEY = '0197b1f0-0000-7000-8000-00000000000a';
 const context: IntakeContext = { actor: { kind: 'user', id: 'u' } };
 
 /** A log that holds one task's events in memory. */
-function setup({ append, events = [] }: { append?: EventLog['append']; events?: Recorded[] } = {}) {
+function setup({
+  append,
+  events = [],
+  ...over
+}: { append?: EventLog['append']; events?: Recorded[] } & Partial<IntakeOptions> = {}) {
   const outcomes: string[] = [];
   const log: EventLog = {
     append:
@@ -37,11 +41,27 @@ function setup({ append, events = [] }: { append?: EventLog['append']; events?: 
       fullDelayed: (type) => (type === 'late' ? { type, waiting: 9, limit: 9 } : undefined),
     },
     observe: (outcome) => outcomes.push(outcome),
+    ...over,
   });
   return { intake, events, outcomes };
 }
 
 const submission = { type: 'mail', payload: { a: 1 }, id: KEY };
+
+describe('a log that confirms nothing', () => {
+  const silent = { append: () => new Promise<never>(() => {}), confirmWithinMs: 1 };
+
+  test.each([
+    { what: 'of the silence', unstored: () => undefined, reason: 'nothing heard within 1 ms' },
+    { what: 'of what is known to be wrong', unstored: () => 'the disk is full', reason: 'the disk is full' },
+  ])('is told of after a while, with word $what', async ({ unstored, reason }) => {
+    const { intake } = setup({ ...silent, unstored });
+    expect(await intake.submit('acme', submission, context)).toMatchObject({
+      ok: false,
+      error: { code: 'log_unavailable', details: { reason } },
+    });
+  });
+});
 
 describe('a repeat', () => {
   test('of a task without a stored fingerprint is told from a conflict by its payload', async () => {

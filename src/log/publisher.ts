@@ -4,6 +4,7 @@ import type { Logger } from '../observe/log.ts';
 import type { Config } from '../platform/config.ts';
 import { Inbox } from './inbox.ts';
 import { KEY_IN_FLIGHT, type PubAck, parsePubAck } from './pub-ack.ts';
+import { Unconfirmed } from './unconfirmed.ts';
 
 export type PublisherConfig = Pick<Config, 'appendInFlight' | 'appendTimeoutMs' | 'appendRetries'>;
 
@@ -21,10 +22,6 @@ export type PublishOutcome =
     };
 
 const FIRST_TIMEOUT_MS = 1_000;
-/** An election is over sooner. */
-const TROUBLE_AFTER_MS = 5_000;
-/** Without a new try nobody knows whether the log stores again: then it is worth one. */
-const TROUBLE_KEEPS_MS = 30_000;
 const SWEEP_MS = 50;
 const MAX_BACKOFF_MS = 100;
 
@@ -72,8 +69,7 @@ export class Publisher {
   #taken = 0;
   #connected = true;
   #closed = false;
-  /** Tries that were not confirmed, since the last that was; performance clock. */
-  #misses: { readonly since: number; lastAt: number; reason: string } | undefined;
+  readonly #unconfirmed = new Unconfirmed();
   readonly #sweep: NodeJS.Timeout;
   readonly #giveUpMs: number;
 
@@ -122,17 +118,9 @@ export class Publisher {
     return { inFlight: this.#pending.size, waiting: this.#waiting.length - this.#waitingHead };
   }
 
-  /**
-   * What keeps messages from being stored though the servers can be reached. A server whose disk is full goes on answering
-   * everything but that.
-   */
+  /** Why nothing is stored though the servers can be reached. */
   trouble(): string | undefined {
-    const now = performance.now();
-    if (this.#misses === undefined || !this.#connected) return undefined;
-    const { since, lastAt, reason } = this.#misses;
-    if (now - since < TROUBLE_AFTER_MS || now - lastAt > TROUBLE_KEEPS_MS) return undefined;
-    const seconds = Math.round((now - since) / 1_000);
-    return `nothing was stored for ${seconds} s (${reason}): see the log of nats-server, its disk may be full`;
+    return this.#unconfirmed.trouble(performance.now());
   }
 
   /** Fails what is still in flight with `log_unavailable`. */
@@ -189,7 +177,7 @@ export class Publisher {
     if (entry === undefined) return;
     const ack = parsePubAck(message);
     if (ack.kind === 'stored') {
-      this.#misses = undefined;
+      this.#unconfirmed.over();
       this.#forget(entry);
       entry.settle({ status: 'stored', stream: ack.stream, seq: ack.seq });
     } else if (ack.kind === 'no_responders' || ack.passing) {
@@ -230,11 +218,8 @@ export class Publisher {
   }
 
   #missed(entry: Pending, reason: string): void {
-    const now = performance.now();
     entry.lastReason = reason;
-    this.#misses ??= { since: now, lastAt: now, reason };
-    this.#misses.lastAt = now;
-    this.#misses.reason = reason;
+    this.#unconfirmed.missed(reason, performance.now());
   }
 
   async #watchConnection(): Promise<void> {
@@ -249,6 +234,7 @@ export class Publisher {
         }
       } else if (status.type === 'reconnect') {
         this.#connected = true;
+        this.#unconfirmed.over();
         if (this.#pending.size > 0)
           this.#logger.info({ inFlight: this.#pending.size }, 'sending again what was in flight');
         for (const entry of this.#pending.values()) {

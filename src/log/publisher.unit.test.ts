@@ -170,6 +170,31 @@ describe('the publisher', () => {
     expect(await outcome).toMatchObject({ code: 'log_unavailable', details: { doubtful: false } });
   });
 
+  test('says that nothing is stored while no try is confirmed, and until one is', async () => {
+    const { send, sent, answer, publisher, status } = setup({ appendRetries: 20 });
+    const outcome = send('a');
+    await vi.advanceTimersByTimeAsync(3_000);
+    expect(publisher.trouble()).toBeUndefined();
+    await vi.advanceTimersByTimeAsync(6_000);
+    expect(publisher.trouble()).toContain('no answer in time');
+    const other = send('b');
+    answer(sent.length - 1, refused(10_071, 'wrong last sequence: 1'));
+    await other;
+    expect(publisher.trouble()).toBeDefined();
+    answer(sent.length - 2, stored(1));
+    await outcome;
+    expect(publisher.trouble()).toBeUndefined();
+
+    const again = send('c');
+    await vi.advanceTimersByTimeAsync(9_000);
+    expect(publisher.trouble()).toBeDefined();
+    await status('disconnect');
+    await status('reconnect');
+    expect(publisher.trouble()).toBeUndefined();
+    answer(sent.length - 1, stored(2));
+    await again;
+  });
+
   test('sends nothing while disconnected, and everything again afterwards', async () => {
     const { send, sent, answer, status } = setup();
     const before = send('a');

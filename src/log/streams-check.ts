@@ -72,7 +72,10 @@ async function lookAt(what: string, look: () => Promise<StreamsLook>): Promise<S
   }
 }
 
-/** What a stream's leader says of its copies and its size. */
+/**
+ * What a stream's leader says of its copies and its size. A server that has taken JetStream out of service, as when its disk
+ * was full, is not offline: its copy just takes nothing and was not heard of since the leader leads.
+ */
 export function judgeStream({
   config: { name, num_replicas: copies, max_bytes: limit },
   state: { bytes },
@@ -80,6 +83,9 @@ export function judgeStream({
 }: Pick<StreamInfo, 'config' | 'state' | 'cluster'>): StreamsLook {
   const away = (cluster?.replicas ?? []).filter((peer) => peer.offline === true || peer.active > AWAY_NS);
   const present = copies - away.length;
+  const deaf = (cluster?.replicas ?? []).filter(
+    (peer) => !away.includes(peer) && !peer.current && peer.active === 0 && (peer.lag ?? 0) > 0,
+  );
   const share = limit > 0 ? bytes / limit : 0;
   const copiesText = `${name}: ${present} of ${copies} copies, without ${away.map((peer) => peer.name).join(', ')}`;
   return {
@@ -89,6 +95,7 @@ export function judgeStream({
     ],
     remarks: [
       ...(away.length > 0 && 2 * present > copies ? [copiesText] : []),
+      ...deaf.map((peer) => `${name}: the copy on ${peer.name} is ${peer.lag} behind and silent`),
       ...(share >= NEARLY_FULL ? [`${name} fills ${percent(share)} of its ${limit} bytes`] : []),
     ],
   };

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { judgeStorage, judgeStream } from './streams-check.ts';
 
 const SECOND_NS = 1_000_000_000;
-type Peer = { name: string; current: boolean; active: number; offline?: boolean };
+type Peer = { name: string; current: boolean; active: number; offline?: boolean; lag?: number };
 const peer = (name: string, over: Partial<Peer> = {}): Peer => ({
   name,
   current: true,
@@ -34,6 +34,15 @@ describe('a stream', () => {
         troubles: [],
         remarks: ['TASKS: 2 of 3 copies, without n3'],
       });
+  });
+
+  test('with a copy that takes nothing, though its server is there, is told of', () => {
+    const behind = { current: false, lag: 13 };
+    expect(judged([peer('n2'), peer('n3', behind)]).remarks).toEqual([]);
+    expect(judged([peer('n2'), peer('n3', { ...behind, active: 0 })])).toEqual({
+      troubles: [],
+      remarks: ['TASKS: the copy on n3 is 13 behind and silent'],
+    });
   });
 
   test('without a majority, or a leader, is trouble', () => {

@@ -101,6 +101,7 @@ function openIntake(parts: Parts, registry: Registry, metrics: Metrics) {
   const intake = createIntake({
     ...common,
     confirmWithinMs: config.httpSubmitTimeoutMs,
+    unstored: () => log.publisher.trouble(),
     observe: observe('http'),
   });
   return { backlog, rates, gateway, intake };

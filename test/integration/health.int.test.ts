@@ -80,6 +80,17 @@ describe('health', () => {
     await flow.stop();
   });
 
+  test('is red while nothing is stored, though the log can be asked, and says why', async () => {
+    let trouble: string | undefined = 'nothing was stored for 9 s';
+    const health = createHealth({ nc, names, log: { publisher: { trouble: () => trouble } } });
+    expect(await health.check()).toMatchObject({
+      ready: false,
+      checks: { nats: { ok: true }, log: { ok: false, detail: trouble } },
+    });
+    trouble = undefined;
+    expect(await health.check()).toMatchObject({ ready: true, checks: { log: { ok: true } } });
+  });
+
   test('of a dispatcher and a projector without an API, with their metrics', async () => {
     const processes: NodeProcess[] = [];
     try {
