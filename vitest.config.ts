@@ -6,7 +6,8 @@ const cores = availableParallelism();
 /** Suites are told apart by what they cost: unit needs no server; contract, int and e2e share one NATS and one Postgres a run. */
 const withServers = {
   globalSetup: ['test/support/global-setup.ts'],
-  testTimeout: 60_000,
+  // More than the longest patience of what a test waits for: that one says what it was.
+  testTimeout: 120_000,
   hookTimeout: 120_000,
   pool: 'forks' as const,
 };

@@ -10,11 +10,12 @@ export interface EventuallyOptions {
 /**
  * Calls `attempt` until it neither throws nor answers `false`, and returns its answer: a block of `expect` calls
  * (no answer) succeeds when none throws; a look-up says `?? false` for what is not there yet.
- * For conditions that have no signal to await. Fails with the last error or answer it saw.
+ * For conditions that have no signal to await. How long it tries is patience, never a claim: only what will not come is
+ * waited for so long. Fails with the last error or answer it saw.
  */
 export async function eventually<T>(
   attempt: () => T | Promise<T>,
-  { timeoutMs = 10_000, intervalMs = 20 }: EventuallyOptions = {},
+  { timeoutMs = 30_000, intervalMs = 20 }: EventuallyOptions = {},
 ): Promise<Exclude<T, false>> {
   const startedAt = Date.now();
   let tries = 0;

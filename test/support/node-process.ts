@@ -48,7 +48,7 @@ export function startNodeProcess(
     pid,
     lines,
     ended,
-    logged: (message, timeoutMs = 30_000) =>
+    logged: (message, timeoutMs = 60_000) =>
       eventually(
         () => {
           const entry = lines.map(parseEntry).find((each) => each?.['msg'] === message);

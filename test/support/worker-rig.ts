@@ -82,7 +82,7 @@ export async function openWorkerRig(fileUrl: string, { ackWaitMs = 30_000 } = {}
       return id;
     },
     requeue: (id, { inlinePayload = true } = {}) => world.execute(id, () => queueCommand(inlinePayload)),
-    event: (id, kind, timeoutMs = 15_000) =>
+    event: (id, kind, timeoutMs = 30_000) =>
       eventually(
         () => {
           const found = world.book.get(id)?.find(({ event }) => event.kind === kind)?.event;
@@ -91,7 +91,7 @@ export async function openWorkerRig(fileUrl: string, { ackWaitMs = 30_000 } = {}
         { timeoutMs },
       ) as Promise<never>,
     kinds: (id) => world.kindsOf(id),
-    whenAllAcked: async (type = TYPE, timeoutMs = 15_000) => {
+    whenAllAcked: async (type = TYPE, timeoutMs = 30_000) => {
       await eventually(
         async () => {
           const { num_ack_pending, num_pending } = await consumer(type);
@@ -138,7 +138,7 @@ export async function spawnWorker(
   const lines: string[] = [];
   if (child.stdout === null) throw new Error('no output');
   createInterface(child.stdout).on('line', (line) => lines.push(line));
-  const printed = (wanted: string | RegExp, timeoutMs = 20_000) =>
+  const printed = (wanted: string | RegExp, timeoutMs = 60_000) =>
     eventually(
       () => lines.find((line) => (typeof wanted === 'string' ? line === wanted : wanted.test(line))) ?? false,
       { timeoutMs },
