@@ -18,7 +18,8 @@ beforeEach(async () => {
   worlds += 1;
   dispatchers = [];
   world = await openTaskWorld(testNamespace(import.meta.url).replace(/_$/, `${worlds}_`), {
-    leaderLeaseMs: 1_500,
+    // Long enough for a leader that the machine holds up: nobody takes over but from one that has stopped.
+    leaderLeaseMs: 20_000,
   });
   registry = openRegistry({ nc: world.nc, names: world.names, logger: silentLogger });
   await registry.start();
@@ -41,7 +42,7 @@ async function dispatch(): Promise<Dispatcher> {
 async function why(taskId: string): Promise<WhyAnswer['facts']> {
   const asked = world.names.explain(world.config.dispatchGroup);
   const answer = await world.nc.request(asked, JSON.stringify({ tenant: TENANT, taskId }), {
-    timeout: 5_000,
+    timeout: 20_000,
   });
   return answer.json<WhyAnswer>().facts;
 }

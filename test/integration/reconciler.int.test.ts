@@ -25,7 +25,8 @@ async function setup(settings: Partial<Config> = {}) {
   worlds += 1;
   const prefix = testNamespace(import.meta.url).replace(/_$/, `${worlds}_`);
   const world = await openTaskWorld(prefix, {
-    leaderLeaseMs: 1_500,
+    // Longer than any test: the one dispatcher goes on leading, however long the machine holds it up.
+    leaderLeaseMs: 600_000,
     reconcileEveryMs: 100,
     ackWaitMs: 1_000,
     ...settings,
@@ -46,10 +47,12 @@ async function setup(settings: Partial<Config> = {}) {
   return { world, dispatcher, work, jsm: await jetstreamManager(world.nc) };
 }
 
-const until = (world: TaskWorld, id: string, kind: string, timeoutMs = 20_000) =>
+const until = (world: TaskWorld, id: string, kind: string, timeoutMs = 60_000) =>
   eventually(() => expect(world.kindsOf(id).at(-1)).toBe(kind), { timeoutMs });
 const times = (world: TaskWorld, id: string, kind: string): number =>
   world.kindsOf(id).filter((other) => other === kind).length;
+const storedAtOf = (world: TaskWorld, id: string, kind: string): number =>
+  world.book.get(id)?.find(({ event }) => event.kind === kind)?.storedAt ?? Number.NaN;
 
 describe('work that nobody drives is found and done', () => {
   it('when the consumer has acked an item away that was never claimed', async () => {
@@ -74,9 +77,7 @@ describe('work that nobody drives is found and done', () => {
     await until(world, id, 'QUEUED');
     const consumer = world.names.workConsumer(TYPE);
     await jsm.consumers.delete(world.names.streams.tasks, consumer);
-    const made = await eventually(() => jsm.consumers.info(world.names.streams.tasks, consumer), {
-      timeoutMs: 10_000,
-    });
+    const made = await eventually(() => jsm.consumers.info(world.names.streams.tasks, consumer));
     expect(made.config.opt_start_seq).toBe(world.stateOf(id)?.seq);
     expect(made.num_pending).toBe(1);
     await work({ [TYPE]: () => null });
@@ -90,9 +91,8 @@ describe('work that nobody drives is found and done', () => {
     await lostDelivery(world, 1);
     const actor = { kind: 'worker', id: 'gone' } as const;
     await world.execute(id, () => ({ kind: 'claim', eventId: randomUUID(), at: Date.now(), actor }));
-    const claimedAt = performance.now();
-    await eventually(() => expect(times(world, id, 'RETRY_CLAIMED')).toBe(1), { timeoutMs: 20_000 });
-    expect(performance.now() - claimedAt).toBeGreaterThan(1_000);
+    await eventually(() => expect(times(world, id, 'RETRY_CLAIMED')).toBe(1));
+    expect(storedAtOf(world, id, 'RETRY_CLAIMED') - storedAtOf(world, id, 'CLAIMED')).toBeGreaterThan(1_000);
     await until(world, id, 'QUEUED');
     const lost = world.book.get(id)?.find(({ event }) => event.kind === 'RETRY_CLAIMED')?.event;
     expect(lost).toMatchObject({ data: { lostWorker: 'gone', reason: 'worker_gone' } });
@@ -137,9 +137,9 @@ describe('work that nobody drives is found and done', () => {
   });
 
   it('when no worker came for a whole hot window', async () => {
-    const { world, work } = await setup({ hotWindowHours: 4 / 3_600 });
+    const { world, work } = await setup({ hotWindowHours: 8 / 3_600 });
     const id = await world.ingest({ payload: 'kept', fingerprint: 'f' });
-    const late = await world.ingest({ runAt: Date.now() + 9_000, type: 'other' });
+    const late = await world.ingest({ runAt: Date.now() + 18_000, type: 'other' });
     await until(world, late, 'QUEUED');
     expect(times(world, id, 'QUEUED')).toBeGreaterThan(3);
     expect(world.stateOf(id)).toMatchObject({ status: 'QUEUED', payload: 'kept', fingerprint: 'f' });
@@ -172,7 +172,7 @@ describe('lost workers', () => {
     const others = await Promise.all(Array.from({ length: 60 }, () => world.ingest()));
     for (const id of others) await until(world, id, 'COMPLETED');
     await eventually(() => expect(world.count('COMPLETED') + world.count('DEAD_LETTER')).toBe(100), {
-      timeoutMs: 30_000,
+      timeoutMs: 60_000,
     });
     // Those that were lost before there were enough of them to tell.
     expect(world.count('DEAD_LETTER')).toBeLessThan(20);
@@ -193,7 +193,7 @@ describe('versions of a type', () => {
     const second = await Promise.all(Array.from({ length: 30 }, () => world.ingest({ version: 2 })));
     const first = await Promise.all(Array.from({ length: 30 }, () => world.ingest()));
     for (const id of first) await until(world, id, 'COMPLETED');
-    await eventually(() => expect(unserved.versionsOf(TYPE)).toEqual([2]), { timeoutMs: 20_000 });
+    await eventually(() => expect(unserved.versionsOf(TYPE)).toEqual([2]));
     expect(ran.every(([version, by]) => version === 1 && by === 'old')).toBe(true);
     for (const id of second) expect(world.kindsOf(id)).not.toContain('CLAIMED');
 
@@ -202,7 +202,7 @@ describe('versions of a type', () => {
     });
     for (const id of second) await until(world, id, 'COMPLETED');
     expect(ran.filter(([version]) => version === 2)).toEqual(second.map(() => [2, 'new']));
-    await eventually(() => expect(unserved.all()).toEqual([]), { timeoutMs: 20_000 });
+    await eventually(() => expect(unserved.all()).toEqual([]));
   });
 });
 
