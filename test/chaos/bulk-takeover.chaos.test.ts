@@ -9,9 +9,9 @@ import { type Installation, startInstallation, TYPE } from '../support/installat
 import { createTestDatabase, type TestDatabase, testNamespace, testNatsUrl } from '../support/servers.ts';
 
 const TASKS = 500;
-/** Five seconds of work, in pages of 25. */
-const PER_SECOND = 100;
-/** Steps in the log when the process is killed: within the fifth page, and far from the end. */
+/** Ten seconds of work, in pages of 13. */
+const PER_SECOND = 50;
+/** Steps in the log when the process is killed: in the middle of a page, and far from the end. */
 const KILLED_AFTER = 110;
 const BRITTLE = 'brittle';
 
@@ -90,7 +90,7 @@ async function survivesItsRunner(
   const { id } = (await post(path, { ...wish, ratePerSecond: PER_SECOND })) as unknown as Bulk;
   const seen = async () => (await installation.get(`${path}/${id}`)).body as unknown as Bulk;
 
-  await eventually(() => installation.count(step) >= KILLED_AFTER, { timeoutMs: 30_000, intervalMs: 1 });
+  await eventually(() => installation.count(step) >= KILLED_AFTER, { timeoutMs: 60_000, intervalMs: 1 });
   expect(await runner?.stop('SIGKILL')).toBeNull();
   const atDeath = await seen();
   expect(atDeath.state).toBe('running');
@@ -103,7 +103,7 @@ async function survivesItsRunner(
       const bulk = await seen();
       return bulk.state === 'done' ? bulk : false;
     },
-    { timeoutMs: 60_000, intervalMs: 200 },
+    { timeoutMs: 120_000, intervalMs: 200 },
   );
 }
 

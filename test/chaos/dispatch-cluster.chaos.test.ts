@@ -37,7 +37,7 @@ describe('dispatch on a cluster', () => {
     const half = 300;
     const policy = { backoff: { kind: 'fixed', baseMs: 400 } } as const;
     const first = Array.from({ length: half }, () => world.ingest({ policy }));
-    await eventually(() => expect(world.count('COMPLETED')).toBeGreaterThan(20), { timeoutMs: 30_000 });
+    await eventually(() => expect(world.count('COMPLETED')).toBeGreaterThan(20), { timeoutMs: 60_000 });
 
     const jsm = await jetstreamManager(world.nc);
     const { cluster: raft } = await jsm.streams.info(world.names.streams.tasks);

@@ -52,10 +52,10 @@ describe('dispatch on a server that dies and comes back', () => {
     await eventually(() => expect(world.kindsOf(id).at(-1)).toBe('COMPLETED'), { timeoutMs: 60_000 });
     await dispatcher.whenLeader();
     const rungBefore = dispatcher.stats().alarm.rung;
-    const delayed = await world.ingest({ runAt: Date.now() + 1_000 });
-    await eventually(() => expect(world.kindsOf(delayed).at(-1)).toBe('COMPLETED'), { timeoutMs: 30_000 });
+    const delayed = await world.ingest({ runAt: Date.now() + 5_000 });
+    await eventually(() => expect(world.kindsOf(delayed).at(-1)).toBe('COMPLETED'), { timeoutMs: 60_000 });
     await eventually(() => expect(dispatcher.stats().alarm.rung).toBeGreaterThan(rungBefore), {
-      timeoutMs: 30_000,
+      timeoutMs: 60_000,
     });
   });
 });

@@ -31,7 +31,7 @@ beforeAll(async () => {
   const program = startNodeProcess('src/main.ts', ['all'], env);
   processes.push(program);
   url = String((await program.logged('HTTP API listens')).url);
-}, 60_000);
+});
 
 afterAll(async () => {
   for (const running of processes.reverse()) await running.stop();

@@ -38,7 +38,7 @@ const CHAT = `
 const SPEAK = `
   const [, host, port] = process.argv;
   const over = (word) => { console.log(word); process.exit(); };
-  setTimeout(() => over('silence'), 2000);
+  setTimeout(() => over('silence'), 5000);
   const socket = require('node:net').connect(Number(port), host, () => socket.write('hello'));
   socket.on('data', () => over('heard'));
   socket.on('error', () => over('reset'));`;
