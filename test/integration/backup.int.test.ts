@@ -96,7 +96,7 @@ test('a backup taken while tasks run is restored on empty servers, and every tas
   expect(await eventsUpTo(after, lastSeq)).toEqual(whole);
   const second = await startWork(after, async () => null);
   closers.push(() => second.stop());
-  await eventually(() => ids.every((id) => after.kindsOf(id).at(-1) === 'COMPLETED'), { timeoutMs: 40_000 });
+  await eventually(() => ids.every((id) => after.kindsOf(id).at(-1) === 'COMPLETED'), { timeoutMs: 60_000 });
   for (const id of ids) expect(after.kindsOf(id).filter((kind) => kind === 'COMPLETED')).toHaveLength(1);
   const manager = await jetstreamManager(after.nc, { checkAPI: false });
   expect((await manager.streams.info(tasks)).created).not.toBe(created);

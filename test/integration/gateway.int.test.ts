@@ -39,7 +39,7 @@ afterAll(async () => {
 /** Publishes a submission and waits for the answer in its inbox. */
 async function submit(subject: string, body: unknown, extra: Record<string, string> = {}) {
   const inbox = createInbox();
-  const answers = nc.subscribe(inbox, { max: 1, timeout: 10_000 });
+  const answers = nc.subscribe(inbox, { max: 1, timeout: 60_000 });
   await publish(subject, body, { ...extra, 'Taskledger-Reply': inbox });
   for await (const answer of answers)
     return answer.json<Record<string, unknown> & { id: string; seq: number }>();
@@ -89,12 +89,12 @@ describe('a submission by message', () => {
   test('that is redelivered makes no second task', async () => {
     const twin = createGateway(gatewayOptions);
     const inbox = createInbox();
-    const answers = nc.subscribe(inbox, { max: 2, timeout: 10_000 });
+    const answers = nc.subscribe(inbox, { max: 2, timeout: 60_000 });
     // The same stored message is handed out twice: once to each of two calls of the same code.
     await gateway.stop();
     await publish(names.submit('acme', 'mail'), { payload: 'again' }, { 'Taskledger-Reply': inbox });
     const consumer = await js.consumers.get(names.streams.submissions, 'intake');
-    const delivery = await consumer.next({ expires: 5_000 });
+    const delivery = await consumer.next({ expires: 30_000 });
     expect(delivery).not.toBeNull();
     if (delivery === null) return;
     const first = await receive(
@@ -208,7 +208,7 @@ test('a consumer that somebody deleted is made again, and nothing is lost', asyn
       const kinds = await Promise.all(ids.map((id) => kindsOf(id)));
       expect(kinds.filter((found) => found.join() !== 'INGESTED')).toEqual([]);
     },
-    { timeoutMs: 30_000, intervalMs: 200 },
+    { timeoutMs: 60_000, intervalMs: 200 },
   );
 });
 
@@ -217,7 +217,7 @@ test('two gateways share a thousand submissions and none is lost or doubled', as
   await twin.start();
   const ids = Array.from({ length: 1_000 }, () => randomUUID());
   await Promise.all(ids.map((id) => publish(names.submit('acme', 'bulk'), { payload: id, id })));
-  await eventually(async () => expect(await pending()).toBe(0), { timeoutMs: 20_000 });
+  await eventually(async () => expect(await pending()).toBe(0), { timeoutMs: 60_000 });
   await twin.stop();
   const kinds = await Promise.all(ids.map((id) => kindsOf(id)));
   expect(kinds.filter((found) => found.join() !== 'INGESTED')).toEqual([]);

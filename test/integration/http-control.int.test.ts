@@ -32,7 +32,7 @@ const runner = createOperationRunner({
   ...parts,
   operations,
   kinds: [cancelTasks({ log, clock: systemClock, tasks: query })],
-  leaseMs: 2_000,
+  leaseMs: 10_000,
 });
 const dispatcher = createDispatcher({ ...parts, log, clock: clockOfServers(nc, names) });
 const services: Service[] = [

@@ -9,10 +9,11 @@ describe('one key over its rate', () => {
   test('gets 429 with Retry-After, while another key is served', async () => {
     const key = await api.keyOf('acme', ['read']);
     const answers = await Promise.all(
-      Array.from({ length: 40 }, () => call(api.http, 'GET', '/v1/types', { key })),
+      Array.from({ length: 400 }, () => call(api.http, 'GET', '/v1/types', { key })),
     );
     const limited = answers.filter(({ status }) => status === 429);
-    expect(limited.length).toBeGreaterThan(10);
+    // More than it gets in any time that they may take.
+    expect(limited.length).toBeGreaterThan(0);
     expect(limited[0]?.body.error).toMatchObject({ code: 'rate_limited', retryable: true });
     expect(limited[0]?.headers).toMatchObject({
       'retry-after': '1',

@@ -73,7 +73,7 @@ test('with every consumer, snapshot, timer and lease lost while tasks are under 
   for (let n = 0; n < 5; n += 1) ids.push(await world.ingest({ runAt: Date.now() + 3_000 }));
   // Attempts that run, retries and delayed tasks that wait, work items that nobody has claimed.
   await eventually(() => world.count('PROCESSING') === 5 && world.count('QUEUED') > 0 && begun > 20, {
-    timeoutMs: 20_000,
+    timeoutMs: 60_000,
   });
 
   const jsm = await jetstreamManager(nc, { checkAPI: false });
@@ -101,7 +101,7 @@ test('with every consumer, snapshot, timer and lease lost while tasks are under 
       const seen = await desk.job(id);
       return seen.finishedAt === null ? false : seen;
     },
-    { timeoutMs: 30_000 },
+    { timeoutMs: 60_000 },
   );
   expect(job.error).toBeNull();
   expect((job.report?.tables ?? []).map((table) => [table.table, differences(table)])).toEqual(

@@ -49,7 +49,7 @@ function counting(kind: string, before: (taskId: string) => Promise<void> | void
 async function process(...kinds: BulkKind[]): Promise<{ operations: Operations; runner: Service }> {
   const parts = { nc, names, clock: systemClock, logger: silentLogger };
   const operations = openOperations(parts);
-  const runner = createOperationRunner({ ...parts, operations, kinds, leaseMs: 1_000 });
+  const runner = createOperationRunner({ ...parts, operations, kinds, leaseMs: 5_000 });
   running.push(operations, runner);
   await operations.start();
   await runner.start();

@@ -40,11 +40,10 @@ test.each([
 ] as const)(
   'another $signal ends a process at once; the same one twice in a moment does not',
   async ({ signal, code }) => {
-    const child = start({ stopMs: 60_000, graceMs: 50_000 });
+    const child = start({ stopMs: 60_000, graceMs: 50_000, how: 'twice' });
     await child.logged('running');
     process.kill(child.pid, signal);
-    await child.logged('stopping');
-    process.kill(child.pid, signal);
+    await child.logged('told twice');
     await pause(400);
     expect(child.lines.filter((line) => line.includes('ending'))).toEqual([]);
     process.kill(child.pid, signal);

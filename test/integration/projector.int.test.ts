@@ -179,8 +179,9 @@ describe('two projectors', () => {
     let sent = 0;
     // Who has nothing to do does not know yet that it will lose.
     while (!pair.some((projector) => projector.stats().mode === 'standby')) {
-      await ground.append(events.slice(sent, sent + 1));
+      const seq = await ground.append(events.slice(sent, sent + 1));
       sent += 1;
+      await Promise.all(pair.map((projector) => projector.whenCaughtUp(seq)));
     }
     const leader = pair.find((projector) => projector.stats().mode === 'leading');
     const standby = pair.find((projector) => projector.stats().mode === 'standby');

@@ -80,7 +80,7 @@ const ended = (id: string, key = acme) =>
       const seen = await get(`/v1/replays/${id}`, key);
       return seen.state === 'done' ? seen : false;
     },
-    { timeoutMs: 20_000 },
+    { timeoutMs: 60_000 },
   );
 async function died(count: number, death: Death): Promise<string[]> {
   const deaths = [];
@@ -165,7 +165,7 @@ describe('a replay', () => {
   test('keeps to its rate, is paused, resumed and aborted, by its own tenant', async () => {
     const type = 'slow';
     const ids = await died(12, { type });
-    const { id } = await begin({ filter: { type }, ratePerSecond: 8 });
+    const { id } = await begin({ filter: { type }, ratePerSecond: 2 });
     await eventually(async () => (await get(`/v1/replays/${id}`)).progress.replayed >= 2);
     expect((await post(`/v1/replays/${id}/pause`, undefined, zeta)).status).toBe(404);
     const paused = (await post(`/v1/replays/${id}/pause`)).body;
@@ -176,7 +176,7 @@ describe('a replay', () => {
     const left = 12 - still.progress.replayed;
     await post(`/v1/replays/${id}/resume`);
     expect((await ended(id)).progress).toMatchObject({ matched: 12, replayed: 12 });
-    expect(performance.now() - startedAt).toBeGreaterThan(((left - 4) / 8) * 1_000);
+    expect(performance.now() - startedAt).toBeGreaterThan(((left - 4) / 2) * 1_000);
     expect(await roundsOf(ids)).toEqual(ids.map(() => 2));
     expect((await post(`/v1/replays/${id}/abort`)).body.error.code).toBe('operation_ended');
 

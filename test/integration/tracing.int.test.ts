@@ -13,7 +13,7 @@ const policy = { backoff: { kind: 'fixed', baseMs: 1 } } as const;
 let rig: WorkerRig;
 let stop = (): void => {};
 beforeAll(async () => {
-  rig = await openWorkerRig(import.meta.url, { ackWaitMs: 2_000 });
+  rig = await openWorkerRig(import.meta.url);
 });
 afterEach(async () => {
   stop();

@@ -11,7 +11,7 @@ const policy = { maxRetries: 3, backoff: { kind: 'fixed', baseMs: 50 }, backoffF
 let rig: WorkerRig;
 let stopDispatcher: () => Promise<void>;
 beforeAll(async () => {
-  rig = await openWorkerRig(import.meta.url, { ackWaitMs: 1_000 });
+  rig = await openWorkerRig(import.meta.url, { ackWaitMs: 3_000 });
   const { world } = rig;
   const { nc, log, clock } = await world.connect();
   const logger = createLogger({ logLevel: 'error' });
@@ -66,7 +66,7 @@ test('a task whose worker is killed is back in the queue and done by another wit
   await victim.printed(`started ${id} 1`);
   await victim.kill('SIGKILL');
   await rig.worker({ types: { [TYPE]: ({ attempt }) => attempt } });
-  expect((await rig.event(id, 'COMPLETED', 30_000)).data.result).toBe(2);
+  expect((await rig.event(id, 'COMPLETED')).data.result).toBe(2);
   await rig.stopWorkers();
 });
 
@@ -78,6 +78,6 @@ test('a task that kills every worker uses up its attempts and ends in the dead-l
   await second.exited;
   // Somebody has to be there to find out that the second is gone.
   await rig.worker({ types: { [TYPE]: () => 'ran' } });
-  expect((await rig.event(id, 'DEAD_LETTER', 30_000)).data.reason).toBe('retries');
+  expect((await rig.event(id, 'DEAD_LETTER')).data.reason).toBe('retries');
   expect(rig.kinds(id).filter((kind) => kind === 'CLAIMED')).toHaveLength(2);
 });

@@ -32,16 +32,13 @@ test('a worker whose lease thread dies, again and again, starts another, and los
     for (let times = 0; times < 2; times++) {
       process.kill(holder.pid, 'SIGUSR2');
       const seen = (await entry())?.revision ?? 0;
-      await eventually(
-        async () => {
-          const later = await entry();
-          if (later === null || later.revision <= seen) return false;
-          return later.json<WorkerEntry>().active.length === 1;
-        },
-        { timeoutMs: 20_000 },
-      );
+      await eventually(async () => {
+        const later = await entry();
+        if (later === null || later.revision <= seen) return false;
+        return later.json<WorkerEntry>().active.length === 1;
+      });
     }
-    expect((await rig.event(id, 'COMPLETED', 30_000)).data.result).toBe('waited');
+    expect((await rig.event(id, 'COMPLETED', 60_000)).data.result).toBe('waited');
     expect(rig.kinds(id)).toEqual(oneAttempt);
   } finally {
     await holder.kill();

@@ -8,8 +8,10 @@ import { testNatsUrl } from '../support/servers.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { openWorkerRig, TENANT, TYPE, type WorkerRig } from '../support/worker-rig.ts';
 
-/** Short, so that a lease is lost and found within a test. */
-const ACK_WAIT_MS = 1_000;
+/** Short, so that a lease is lost and found within a test; long enough to be kept on a machine that others use too. */
+const ACK_WAIT_MS = 3_000;
+/** Of a handler that blocks: until long after another worker has its task. */
+const BLOCKED_MS = 20_000;
 
 let rig: WorkerRig;
 beforeAll(async () => {
@@ -47,7 +49,7 @@ async function deliverAgain(): Promise<void> {
 
 describe('a lease is kept', () => {
   test('while a handler works for longer than the ack-wait', async () => {
-    await rig.worker({ types: { [TYPE]: () => wait(2.5 * ACK_WAIT_MS) } });
+    await rig.worker({ types: { [TYPE]: () => wait(2 * ACK_WAIT_MS) } });
     const id = await rig.enqueue();
     await rig.event(id, 'COMPLETED');
     expect(rig.kinds(id)).toEqual(oneAttempt);
@@ -58,7 +60,7 @@ describe('a lease is kept', () => {
     const other = await rig.spawn({ concurrency: 1 });
     const held = await rig.enqueue({ payload: { do: 'wait', ms: 60_000 } });
     await other.printed(`started ${held} 1`);
-    await rig.worker({ concurrency: 1, types: { [TYPE]: () => block(4 * ACK_WAIT_MS) } });
+    await rig.worker({ concurrency: 1, types: { [TYPE]: () => block(3 * ACK_WAIT_MS) } });
     const id = await rig.enqueue();
     await rig.event(id, 'COMPLETED');
     expect(rig.kinds(id)).toEqual(oneAttempt);
@@ -103,7 +105,7 @@ describe('a lease is kept', () => {
 describe('an attempt goes back by itself, and counts', () => {
   /** The attempt of a dead process is recorded as lost; queued again, it is made by a live worker. */
   async function expectRecovery(id: string, lostWorker: string): Promise<void> {
-    const { data } = await rig.event(id, 'RETRY_CLAIMED', 20_000);
+    const { data } = await rig.event(id, 'RETRY_CLAIMED');
     expect(data).toMatchObject({ lostWorker, next: { retryInMs: expect.any(Number) } });
     expect(rig.world.stateOf(id)).toMatchObject({ attempt: 1, status: 'RETRY_CLAIMED', facts: { lost: 1 } });
     await rig.requeue(id);
@@ -134,7 +136,7 @@ describe('an attempt goes back by itself, and counts', () => {
 
   test('when its handler blocks the event loop for longer than a worker may be stuck', async () => {
     const stuck = await rig.spawn({ concurrency: 1, maxBlockedMs: 1_500 });
-    const id = await rig.enqueue({ payload: { do: 'block', ms: 8_000 } });
+    const id = await rig.enqueue({ payload: { do: 'block', ms: BLOCKED_MS } });
     await stuck.printed(`started ${id} 1`);
     await rig.worker({ types: { [TYPE]: () => 'heir' } });
     await expectRecovery(id, stuck.id);
@@ -145,7 +147,7 @@ describe('an attempt goes back by itself, and counts', () => {
 
   test('when its handler blocks the event loop past its timeout', async () => {
     const stuck = await rig.spawn({ concurrency: 1, abortGraceMs: 100 });
-    const id = await rig.enqueue({ payload: { do: 'block', ms: 8_000 }, policy: { timeoutMs: 500 } });
+    const id = await rig.enqueue({ payload: { do: 'block', ms: BLOCKED_MS }, policy: { timeoutMs: 500 } });
     await stuck.printed(`started ${id} 1`);
     await rig.worker({ types: { [TYPE]: () => 'heir' } });
     await expectRecovery(id, stuck.id);
@@ -307,7 +309,7 @@ describe('cut off from NATS', () => {
     proxy.blackhole();
     expect(await told.opened).toMatchObject({ reason: 'lease_expired' });
     await rig.worker({ types: { [TYPE]: () => 'other' } });
-    expect((await rig.event(id, 'RETRY_CLAIMED', 20_000)).data.lostWorker).toBe(cut.id);
+    expect((await rig.event(id, 'RETRY_CLAIMED')).data.lostWorker).toBe(cut.id);
     await rig.requeue(id);
     expect((await rig.event(id, 'COMPLETED')).data.result).toBe('other');
     proxy.pass();
@@ -331,7 +333,7 @@ describe('cut off from NATS', () => {
     proxy.blackhole();
     await cut.stop();
     await rig.worker({ types: { [TYPE]: () => 'other' } });
-    expect((await rig.event(id, 'RETRY_CLAIMED', 20_000)).data.lostWorker).toBe(cut.id);
+    expect((await rig.event(id, 'RETRY_CLAIMED')).data.lostWorker).toBe(cut.id);
     await rig.whenAllAcked();
     await proxy.close();
   });

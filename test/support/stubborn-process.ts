@@ -1,6 +1,6 @@
 /**
  * A process whose service stops after the milliseconds of its first argument; its grace is the second. With `slow` as the
- * third it does not start before it is told to stop.
+ * third it does not start before it is told to stop; with `twice` it tells itself again at once what it is told.
  */
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -14,6 +14,13 @@ const logger = createLogger({ logLevel: 'info' });
 setInterval(() => {}, 1_000);
 const last = { name: 'the slow part', start: async () => {}, stop: () => pause(Number(stopMs)) };
 const group = serviceGroup('inner', [last]);
+
+if (how === 'twice')
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => {
+      process.once(signal, () => logger.info({}, 'told twice'));
+      process.kill(process.pid, signal);
+    });
 
 await runProcess({
   async start(stopping) {

@@ -1,7 +1,9 @@
 /**
  * A worker in a process of its own, for tests of what becomes of attempts when their process misbehaves. Its argument
- * is JSON: options of createWorker. What a task does is said by its payload: `{ "do": "<name below>", "ms": n }`.
+ * is JSON: options of createWorker. What a task does is said by its payload: `{ "do": "<name below>", "ms": n }`, or a
+ * `path` for what waits for a file.
  */
+import { existsSync } from 'node:fs';
 import { createWorker, type HandlerContext } from '../../src/index.ts';
 import { createLogger } from '../../src/observe/log.ts';
 import { TYPE } from './task-world.ts';
@@ -9,15 +11,20 @@ import { TYPE } from './task-world.ts';
 interface Wish {
   readonly do: string;
   readonly ms?: number;
+  readonly path?: string;
 }
 
 const say = (line: string): void => console.log(line);
 const wait = (ms = 0): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-const deeds: Record<string, (ms: number | undefined, context: HandlerContext) => unknown> = {
+const deeds: Record<string, (ms: number | undefined, wish: Wish) => unknown> = {
   echo: (ms) => ms ?? null,
   wait: async (ms) => {
     await wait(ms);
+    return 'waited';
+  },
+  'wait-for': async (_ms, { path = '' }) => {
+    while (!existsSync(path)) await wait(10);
     return 'waited';
   },
   block: (ms = 0) => {
@@ -44,7 +51,7 @@ const worker = createWorker({
     [TYPE]: (context: HandlerContext) => {
       const wish = context.payload as unknown as Wish;
       say(`started ${context.task.id} ${context.attempt}`);
-      return deeds[wish.do]?.(wish.ms, context);
+      return deeds[wish.do]?.(wish.ms, wish);
     },
   },
   hooks: {
