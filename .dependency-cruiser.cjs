@@ -75,7 +75,17 @@ module.exports = {
       comment: 'but for backup and restore, which are needed when there may be no server: they talk to NATS',
       severity: 'error',
       from: { path: '^src/cli/' },
-      to: { path: '^(src|projections)/', pathNot: '^src/(cli|domain|platform|backup)/|^src/log/subjects.ts' },
+      to: {
+        path: '^(src|projections)/',
+        pathNot: '^src/(cli|domain|platform|backup|query)/|^src/log/subjects.ts',
+      },
+    },
+    {
+      name: 'cli-knows-the-shapes-of-answers',
+      comment: 'what the API passes on as it was read: types alone, nothing that runs',
+      severity: 'error',
+      from: { path: '^src/cli/' },
+      to: { path: '^src/query/', dependencyTypesNot: ['type-only'] },
     },
     {
       name: 'only-main-wires',

@@ -1,8 +1,13 @@
-import type { Actor, DeadLetterReason, EventKind, EventOf, Status, TaskError } from '../domain/events.ts';
+import type { Actor, EventKind, EventOf, Status } from '../domain/events.ts';
 import type { Json } from '../domain/json.ts';
 import type { PolicyOverride } from '../domain/policy.ts';
+import type { LetterGroupView, LetterView } from '../query/dead-letters.ts';
+import type { TaskView } from '../query/query.ts';
 
-/** The shapes of the HTTP API, as far as a client needs them. Instants are ISO 8601 in UTC; null means "not (yet)". */
+/**
+ * The shapes of the HTTP API, as far as a client needs them: what the API passes on as it was read has the shape of the
+ * query's views. Instants are ISO 8601 in UTC; null means "not (yet)".
+ */
 
 export interface Submission {
   readonly type: string;
@@ -30,30 +35,9 @@ export interface SubmitAnswer {
 export interface TaskAnswer {
   /** The log sequence that the answer reflects. */
   readonly position: number;
-  readonly task: {
-    readonly id: string;
-    readonly tenant: string;
-    readonly type: string;
-    readonly status: Status;
-    readonly priority: number;
-    readonly round: number;
-    readonly attempt: number;
-    readonly cancelRequested: boolean;
-    readonly worker: string | null;
-    readonly payload: Json;
-    readonly result: Json;
-    readonly error: TaskError | null;
-    readonly deadLetterReason: DeadLetterReason | null;
-    readonly rejections: readonly { readonly field?: string; readonly message: string }[] | null;
-    readonly submittedAt: string;
-    readonly dueAt: string | null;
-    readonly deadlineAt: string | null;
-    readonly startedAt: string | null;
-    readonly finishedAt: string | null;
-    readonly seq: number;
-  };
+  readonly task: TaskView;
 }
-export type Task = TaskAnswer['task'];
+export type Task = TaskView;
 
 export type EventAnswer = {
   readonly [K in EventKind]: {
@@ -131,38 +115,8 @@ export type Paged<Name extends string, Item> = {
   readonly nextCursor: string | null;
 } & { readonly [K in Name]: readonly Item[] };
 
-export interface LetterAnswer {
-  readonly id: string;
-  readonly tenant: string;
-  readonly type: string;
-  readonly state: 'open' | 'replayed' | 'discarded';
-  readonly reason: DeadLetterReason;
-  readonly fingerprint: string;
-  readonly error: TaskError | null;
-  readonly worker: string | null;
-  readonly workerVersion: string | null;
-  readonly attempt: number;
-  readonly round: number;
-  readonly firstFailedAt: string | null;
-  readonly deadAt: string;
-  readonly settledAt: string | null;
-  readonly settledBy: string | null;
-  readonly note: string | null;
-}
-
-export interface LetterGroupAnswer {
-  readonly type: string;
-  readonly fingerprint: string;
-  readonly errorName: string;
-  readonly shape: string;
-  readonly open: number;
-  readonly replayed: number;
-  readonly discarded: number;
-  readonly firstSeenAt: string;
-  readonly lastSeenAt: string;
-  readonly tenants: readonly { readonly tenant: string; readonly open: number }[];
-  readonly sample: { readonly id: string; readonly tenant: string; readonly message: string };
-}
+export type LetterAnswer = LetterView;
+export type LetterGroupAnswer = LetterGroupView;
 
 /** What dead letters are found by; instants as the API takes them. */
 export interface LetterFilter {

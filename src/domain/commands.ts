@@ -8,7 +8,7 @@ import {
   TaskKeySchema,
   VersionSchema,
 } from './events.ts';
-import type { Json } from './json.ts';
+import { JsonSchema } from './json.ts';
 import { NameSchema, PrioritySchema, TaskIdSchema } from './names.ts';
 import { PolicyOverrideSchema } from './policy.ts';
 
@@ -20,7 +20,6 @@ import { PolicyOverrideSchema } from './policy.ts';
  */
 export const COMMAND_VERSION = 1;
 
-const JsonSchema: z.ZodType<Json, Json> = z.json() as z.ZodType<Json, Json>;
 const instant = z.int().min(0);
 
 /** Carried by every command. `eventId` becomes the id of the event; `at` is the caller's clock in ms since 1970. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Json } from './json.ts';
+import { JsonSchema } from './json.ts';
 import { NameSchema, PrioritySchema, TaskIdSchema } from './names.ts';
 import { PolicyOverrideSchema } from './policy.ts';
 
@@ -31,7 +31,6 @@ export const StatusSchema = z.enum(STATUSES);
 export const EVENT_KINDS = [...STATUSES, 'CANCEL_REQUESTED', 'CARRIED', 'DISCARDED', 'RESCHEDULED'] as const;
 export type EventKind = (typeof EVENT_KINDS)[number];
 
-const JsonSchema: z.ZodType<Json, Json> = z.json() as z.ZodType<Json, Json>;
 const instant = z.int().min(0);
 
 /** Who caused an event. Worker ids name an incarnation: a restarted worker has a new one. */

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { err, ok, type Result } from '../domain/errors.ts';
 import { type Actor, ActorSchema } from '../domain/events.ts';
-import type { Json } from '../domain/json.ts';
+import { type Json, JsonSchema } from '../domain/json.ts';
 import { NameSchema, TaskIdSchema } from '../domain/names.ts';
 
 /**
@@ -16,8 +16,6 @@ export type OperationState = (typeof OPERATION_STATES)[number];
 
 /** Failures shown; the count has them all. */
 export const SHOWN_FAILURES = 20;
-
-const JsonSchema: z.ZodType<Json, Json> = z.json() as z.ZodType<Json, Json>;
 
 export const OperationSchema = z.strictObject({
   /** A UUID: the namespace of the events that it appends. */

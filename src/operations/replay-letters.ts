@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { TaskledgerError } from '../domain/errors.ts';
 import { DeadLetterReasonSchema } from '../domain/events.ts';
-import type { Json } from '../domain/json.ts';
+import { JsonSchema } from '../domain/json.ts';
 import { NameSchema, TaskIdSchema } from '../domain/names.ts';
 import { PolicyOverrideSchema, policyOverride } from '../domain/policy.ts';
 import type { TaskState } from '../domain/task.ts';
@@ -10,8 +10,6 @@ import type { Clock } from '../platform/clock.ts';
 import { type BulkKind, stepId, type TargetPage, type TaskRef } from './bulk-kind.ts';
 import { commandLetter, type LetterMemories } from './letter-command.ts';
 import type { Operation } from './operation.ts';
-
-const JsonSchema: z.ZodType<Json, Json> = z.json() as z.ZodType<Json, Json>;
 
 /** Most tasks that can be named one by one: the operation's record holds them. */
 export const MAX_REPLAY_IDS = 1_000;
