@@ -2,7 +2,14 @@
 export { TaskledgerError } from './domain/errors.ts';
 export type { Json } from './domain/json.ts';
 export type { Priority } from './domain/names.ts';
-export { createSubmitter, type Submitter, type SubmitterOptions } from './intake/submitter.ts';
+export type { SubmitOutcome } from './intake/outcome.ts';
+export type { TaskInput } from './intake/submission.ts';
+export {
+  createSubmitter,
+  type SubmitOptions,
+  type Submitter,
+  type SubmitterOptions,
+} from './intake/submitter.ts';
 export { AttemptAborted } from './worker/attempt-aborted.ts';
 export {
   defineTask,

@@ -23,6 +23,7 @@ const fill = (template: string, details: ErrorDetails): string =>
 /** The one error class of the project. `field` names the input at fault, as a path such as `tasks[3].payload`. */
 export class TaskledgerError extends Error {
   override readonly name = 'TaskledgerError';
+  /** Stable for ever: what programs go by. */
   readonly code: ErrorCode;
   readonly details: ErrorDetails;
   readonly field: string | undefined;
@@ -34,14 +35,17 @@ export class TaskledgerError extends Error {
     this.field = typeof details['field'] === 'string' ? details['field'] : undefined;
   }
 
+  /** Of the HTTP answer. */
   get status(): number {
     return catalogue[this.code].status;
   }
 
+  /** The same request may succeed later, as it stands. */
   get retryable(): boolean {
     return catalogue[this.code].retryable;
   }
 
+  /** What to do next, in a sentence. */
   get fix(): string {
     return fill(catalogue[this.code].fix, this.details);
   }

@@ -15,7 +15,10 @@ import type { SubmitOutcome } from './outcome.ts';
 import { openSharedIntake } from './shared.ts';
 import type { TaskInput } from './submission.ts';
 
-/** Submits tasks of one tenant straight to the log: for trusted publishers inside the orchestrator's NATS account. */
+/**
+ * Submits tasks of one tenant straight to the log: for trusted publishers inside the orchestrator's NATS account. What is
+ * wrong with a submission, and a log that does not answer, are outcomes (`ok: false`), not throws.
+ */
 export interface Submitter {
   /** The same checks, idempotency, backpressure and rates as `POST /v1/tasks`. `key` as in `Idempotency-Key`. */
   submit(input: TaskInput, options?: SubmitOptions): Promise<SubmitOutcome>;
@@ -26,6 +29,7 @@ export interface Submitter {
 }
 
 export interface SubmitOptions {
+  /** The idempotency key: a repeat within the hot window answers with the first submission's task and `replayed: true`. */
   readonly key?: string;
   /** W3C traceparent. */
   readonly trace?: string;
@@ -34,6 +38,7 @@ export interface SubmitOptions {
 export interface SubmitterOptions {
   /** URL of the servers, or a connection, which then stays the caller's. Default: NATS_URL. */
   readonly nats?: string | NatsConnection;
+  /** Whose tasks. It is not asked whether the tenant exists. */
   readonly tenant: string;
   /** Default: TASKLEDGER_PREFIX. */
   readonly prefix?: string;
@@ -41,10 +46,22 @@ export interface SubmitterOptions {
   readonly name?: string;
   /** Settings that differ from those of the environment. */
   readonly config?: Partial<Config>;
+  /** Default: none. */
   readonly logger?: Logger;
 }
 
-/** Connects and loads the settings of types. Throws `nats_unreachable` or `log_unavailable`. */
+/**
+ * Connects and loads the settings of types. Throws `nats_unreachable` or `log_unavailable`.
+ *
+ * @example
+ * import { createSubmitter } from 'taskledger';
+ *
+ * const submitter = await createSubmitter({ tenant: 'demo', nats: 'nats://127.0.0.1:4222' });
+ * const outcome = await submitter.submit({ type: 'greet', payload: 'Ada' }, { key: 'greet-ada' });
+ * if (outcome.ok) console.log(outcome.id, outcome.seq, outcome.replayed);
+ * else console.error(outcome.error.code, outcome.error.field, outcome.error.fix);
+ * await submitter.close();
+ */
 export async function createSubmitter(options: SubmitterOptions): Promise<Submitter> {
   const { nats, tenant, name = 'submitter', logger = silentLogger } = options;
   const config = { ...loadConfig(), ...options.config };

@@ -10,7 +10,16 @@ const MESSAGES: Record<AbortCause, string> = {
   shutdown: 'The worker is stopping',
 };
 
-/** The reason of a handler's abort signal. Named TimeoutError or AbortError, as the platform names them. */
+/**
+ * The reason of a handler's abort signal. Named TimeoutError or AbortError, as the platform names them; its `reason` tells
+ * a handler whether anybody still waits for what it does.
+ *
+ * @example
+ * import { AttemptAborted } from 'taskledger';
+ *
+ * export const isCancelled = (signal: AbortSignal): boolean =>
+ *   signal.reason instanceof AttemptAborted && signal.reason.reason === 'cancelled';
+ */
 export class AttemptAborted extends Error {
   override readonly name: string;
   readonly reason: AbortCause;

@@ -9,10 +9,13 @@ import type { Handler, Parsed, TypedHandler } from './handler.ts';
 export interface SubmissionOptions {
   /** A UUID becomes the task id; any other text is turned into one. A repeat returns the original task. */
   readonly idempotencyKey?: string;
+  /** 1 is served first, 4 last; 2 by default. */
   readonly priority?: Priority;
+  /** Not before this instant. */
   readonly runAt?: string | number;
-  /** Not before this long from now, instead of `runAt`. */
+  /** Not before so many ms from the submission, instead of `runAt`. */
   readonly delayMs?: number;
+  /** A task that has not ended by then goes to the dead-letter queue. */
   readonly deadlineAt?: string | number;
   /** Only workers registered for this version of the type are given the task. Default: the definition's, else 1. */
   readonly version?: number;
@@ -20,6 +23,7 @@ export interface SubmissionOptions {
   readonly orderingKey?: string;
   /** Tasks of one tenant, type and key run as many at a time as the type's `concurrencyKeyLimit` says: 1 by default. */
   readonly concurrencyKey?: string;
+  /** Parts of the type's policy that this task replaces; durations are ms. */
   readonly policy?: PolicyOverride;
 }
 
@@ -29,6 +33,7 @@ export interface Submission<P = Json> extends SubmissionOptions {
   readonly payload: P;
 }
 
+/** What both sides make of a definition: submissions, and the handler of a worker. */
 export interface TaskDefinition<P extends z.ZodType, R extends z.ZodType> {
   readonly type: string;
   /** The submission of a task of this type. Throws `request_invalid` naming the field when the payload does not fit. */
@@ -41,8 +46,19 @@ export interface TaskDefinition<P extends z.ZodType, R extends z.ZodType> {
 }
 
 /**
- * One definition of a task type for its submitters and its workers.
- * Throws `name_invalid` when the type is no name.
+ * One definition of a task type for its submitters and its workers. Throws `name_invalid` when the type is no name (1 to
+ * 63 of a-z, 0-9, `_` and `-`, starting with a letter or a digit).
+ *
+ * @example
+ * import { createWorker, defineTask } from 'taskledger';
+ * import { z } from 'zod';
+ *
+ * const resize = defineTask({ type: 'resize', payload: z.object({ width: z.int().min(16) }) });
+ * const worker = createWorker({
+ *   types: { resize: resize.handle(({ payload }) => ({ halfOf: payload.width / 2 })) },
+ * });
+ * const task = resize.submission({ width: 640 }, { priority: 1, delayMs: 60_000 });
+ * console.log(worker.id, task.payload.width);
  */
 export function defineTask<
   P extends z.ZodType,

@@ -4,9 +4,11 @@ import type { Logger } from '../observe/log.ts';
 
 /** What a handler is told of its task. */
 export interface TaskInfo {
+  /** A UUID in lower case, unique in its tenant. */
   readonly id: string;
   readonly tenant: string;
   readonly type: string;
+  /** 1 is served first, 4 last. */
   readonly priority: Priority;
   /** 1 for the first submission; every replay starts a new round. */
   readonly round: number;
@@ -20,9 +22,12 @@ export interface TaskInfo {
   readonly deadlineAt: number | undefined;
 }
 
+/** What a handler gets: one object, made for each attempt. */
 export interface HandlerContext<P = Json> {
   readonly task: TaskInfo;
+  /** As it was submitted; of a defined task what its schema makes of it. */
   readonly payload: P;
+  /** The same as `task.attempt`. */
   readonly attempt: number;
   /**
    * Aborts when the attempt should end: its reason is an AttemptAborted that says why. A handler that ignores it is
@@ -41,9 +46,22 @@ export interface HandlerContext<P = Json> {
 }
 
 /**
- * Returns a JSON result, or nothing. A throw is a failed attempt; NotRetryable makes it the last one.
+ * Returns a JSON result, or nothing. A throw is a failed attempt; NotRetryable makes it the last one. It may be called
+ * again for the same task: after a failure, and after a crash also when it had ended well.
+ *
  * A method, so that a handler may say which payload it expects: `(context: HandlerContext<Clip>) => ...`. Nobody checks
  * that it comes; `defineTask` does.
+ *
+ * @example
+ * import { type Handler, NotRetryable } from 'taskledger';
+ *
+ * const fetchPage: Handler<{ url: string }> = async ({ payload, signal, heartbeat }) => {
+ *   const response = await fetch(payload.url, { signal });
+ *   if (response.status === 404) throw new NotRetryable('no such page', { code: 'page_missing' });
+ *   heartbeat({ status: response.status });
+ *   return { bytes: (await response.text()).length };
+ * };
+ * export default fetchPage;
  */
 export type Handler<P = Json, R = unknown> = {
   handle(context: HandlerContext<P>): R | Promise<R>;

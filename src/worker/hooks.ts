@@ -12,9 +12,10 @@ export interface AttemptInfo {
 
 /** Told what becomes of attempts, after the log has stored it. What a hook throws is logged and ignored. */
 export interface WorkerHooks {
+  /** PROCESSING is stored: the handler is about to be called. */
   started?(attempt: AttemptInfo): void;
   completed?(attempt: AttemptInfo & { readonly result: Json | undefined }): void;
-  /** `retryInMs` is undefined when the failure was the last. */
+  /** `retryInMs`: from now to the next attempt, at the earliest; undefined when the failure was the last. */
   failed?(attempt: AttemptInfo & { readonly error: TaskError; readonly retryInMs: number | undefined }): void;
   cancelled?(attempt: AttemptInfo): void;
   /** The worker gave the attempt back because it stops. */
@@ -25,8 +26,9 @@ export interface WorkerHooks {
   strayRejection?(reason: unknown): void;
 }
 
-/** Counted since the worker was made. */
+/** Counted since the worker was made; attempts, unless it says otherwise. */
 export interface WorkerStats {
+  /** At the moment. */
   readonly running: number;
   readonly claimed: number;
   readonly completed: number;

@@ -16,6 +16,7 @@ import {
 } from './handler.ts';
 import type { WorkerHooks } from './hooks.ts';
 
+/** What `createWorker` takes; `types` alone is needed. */
 export interface WorkerOptions {
   /**
    * Where NATS is: a URL (several separated by commas), settings with credentials, or an open connection. Default: the
@@ -31,27 +32,29 @@ export interface WorkerOptions {
    * greatest version of the type that it knows: `{ handler, versions: [1, 2] }`. Others are never given to it.
    */
   readonly types: Readonly<Record<string, Handler | TypedHandler | VersionedHandler>>;
-  /** Attempts at once: over all types (default 10), or by type (then the total is their sum). */
+  /** Attempts at once: over all types (default 10), or by type (10 for one that is not named; the total is their sum). */
   readonly concurrency?: number | Readonly<Record<string, number>>;
-  /** A lease that is not renewed for this long is lost. Default: what the types' shared consumers have, else the configuration. */
+  /** A lease that is not renewed for so many ms is lost. Default: what the types' shared consumers have, else the configuration. */
   readonly ackWaitMs?: number;
   /** The start of the worker's id; every start adds a part of its own. Default: the host name. */
   readonly id?: string;
   /** Release of the code that runs here: its failures and dead letters say so. Default: TASKLEDGER_WORKER_VERSION, else none is told. */
   readonly version?: string;
-  /** `stop()` waits this long for running attempts before it aborts them. Default 20 000. */
+  /** `stop()` waits so many ms for running attempts before it aborts them. Default 20 000. */
   readonly shutdownGraceMs?: number;
   /** `start()` waits this long for NATS before it throws. Default: TASKLEDGER_START_TIMEOUT_MS. */
   readonly startTimeoutMs?: number;
-  /** A handler that has not ended this long after its signal is given up. Default 5 000. */
+  /** A handler that has not ended so many ms after its signal is given up. Default 5 000. */
   readonly abortGraceMs?: number;
-  /** A worker whose event loop is stuck for longer no longer keeps its leases. Default 300 000. */
+  /** A worker whose event loop is stuck for more ms than this no longer keeps its leases. Default 300 000. */
   readonly maxBlockedMs?: number;
   /** Where outcomes are kept while the log does not answer, so that they outlive this process. Default: TASKLEDGER_SPOOL_DIR, else nowhere. */
   readonly spoolDir?: string;
   /** A rejection that nobody handles: `log` it and go on (default), or leave it to Node, which ends the process. */
   readonly strayRejections?: 'log' | 'crash';
+  /** Told what becomes of attempts. */
   readonly hooks?: WorkerHooks;
+  /** Default: JSON lines on standard output, from TASKLEDGER_LOG_LEVEL on. */
   readonly logger?: Logger;
 }
 

@@ -34,7 +34,13 @@ export interface RunOptions {
 
 /**
  * Runs a handler once, in memory, and answers the outcome as a worker would settle it: the payload is checked and made
- * JSON first, the result as well. The handler is waited for however long it takes.
+ * JSON first, the result as well. The handler is waited for however long it takes; what it throws is a failed outcome.
+ *
+ * @example
+ * import { runHandler } from 'taskledger/testing';
+ *
+ * const outcome = await runHandler(({ payload }) => ({ greeting: `Hello, ${String(payload)}` }), 'Ada');
+ * if (outcome.status === 'completed') console.log(outcome.result); // { greeting: 'Hello, Ada' }
  */
 export async function runHandler<P = Json>(
   handler: Handler<P> | TypedHandler,
@@ -84,6 +90,12 @@ const LOOK_EVERY_MS = 20;
 /**
  * Starts a worker, lets it run every work item of its types that is queued, and stops it. Answers what it did. Tasks
  * that wait for a retry or a time are not waited for. Throws when work is left after `timeoutMs` (default 30 000).
+ *
+ * @example
+ * import { drainOnce } from 'taskledger/testing';
+ *
+ * const { completed, failed } = await drainOnce({ types: { greet: () => 'Hello' }, timeoutMs: 10_000 });
+ * console.log(completed, failed);
  */
 export async function drainOnce(
   options: WorkerOptions & { readonly timeoutMs?: number },

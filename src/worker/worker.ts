@@ -31,19 +31,34 @@ import { entrySubject, WorkerRegistry } from './worker-registry.ts';
 
 /**
  * Runs tasks. `start` resolves when work can arrive. `stop` takes no more work, hands back what it has not begun,
- * waits for running attempts up to `shutdownGraceMs`, then aborts them; those that do not end are given back.
+ * waits for running attempts up to `shutdownGraceMs`, then aborts them; those that do not end are given back. A worker
+ * that has stopped does not start again: `start` throws `shutting_down`.
  */
 export interface Worker extends Service {
   /** This incarnation: the actor id of its events. */
   readonly id: string;
   /** Like `stop`, but waits for running attempts however long they take. A `stop` during it ends the patience. */
   drain(): Promise<void>;
+  /** What it has done since it was made; may be asked at any time, also after `stop`. */
   stats(): WorkerStats;
-  /** Resolves when nothing runs here at the moment. */
+  /** Resolves when nothing runs here at the moment; at once when nothing does. */
   whenIdle(): Promise<void>;
 }
 
-/** Throws `name_invalid` or `config_invalid` at once; `start` throws `nats_unreachable` and `log_unavailable`. */
+/**
+ * A worker that takes no work before `start()`. Throws `name_invalid` or `config_invalid` at once; `start` throws
+ * `nats_unreachable` and `log_unavailable`.
+ *
+ * @example
+ * import { createWorker } from 'taskledger';
+ *
+ * const worker = createWorker({
+ *   types: { greet: ({ payload }) => ({ greeting: `Hello, ${String(payload)}` }) },
+ *   concurrency: 20,
+ * });
+ * await worker.start();
+ * process.once('SIGTERM', () => void worker.stop());
+ */
 export function createWorker(options: WorkerOptions): Worker {
   return new TaskWorker(planOf(options));
 }

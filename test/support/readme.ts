@@ -10,6 +10,12 @@ export const OBSERVE_README = fileURLToPath(new URL('../../src/observe/README.md
 export const blocks = (text: string, language: string): string[] =>
   [...text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms'))].map((match) => match[1] ?? '');
 
+/** The code of the `@example` of every docstring, in order; an example ends its docstring. */
+export const examples = (source: string): string[] =>
+  [...source.matchAll(/^ \* @example\n((?: \*.*\n)+?) \*\/$/gm)].map((match) =>
+    (match[1] ?? '').replaceAll(/^ \* ?/gm, ''),
+  );
+
 /** What stands between `<!-- name -->` and `<!-- /name -->`. */
 export function section(text: string, name: string): string {
   const found = new RegExp(`<!-- ${name} -->\\n(.*?)<!-- /${name} -->`, 's').exec(text);
