@@ -2,6 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import type { CommandOf } from '../domain/commands.ts';
+import { decide } from '../domain/decide.ts';
 import type { EventKind, Recorded, TaskEvent } from '../domain/events.ts';
 import type { TaskState } from '../domain/task.ts';
 import type { EventLog } from '../log/event-log.ts';
@@ -165,30 +166,20 @@ export class Debouncer {
     taskId: string,
     { command, window, submittedAt }: Debounced,
   ): Promise<SubmitOutcome | { readonly place: Place; readonly isNew: boolean }> {
-    const { log } = this.#parts;
-    const { tenant } = command;
     const until = submittedAt + window.maxWaitMs;
-    let existing: readonly Recorded[] = [];
-    const result = await execute(
-      {
-        append: log.append,
-        async readState(...of) {
-          existing = await log.readLasts(...of);
-          return stateOf(existing);
-        },
-      },
-      { tenant, taskId, known: 'none' },
-      () => ({
-        ...command,
-        taskId,
-        runAt: Math.min(submittedAt + window.windowMs, until),
-        debounce: { key: window.key, until, at: submittedAt },
-      }),
-    );
-    if (result.ok) return { place: { id: taskId, seq: result.value.seq }, isNew: true };
-    const seq = existing.at(-1)?.seq;
-    if (result.error.code !== 'task_exists' || seq === undefined) return refusedBy(result.error);
-    return { place: { id: taskId, seq }, isNew: false };
+    const decided = decide(undefined, {
+      ...command,
+      taskId,
+      runAt: Math.min(submittedAt + window.windowMs, until),
+      debounce: { key: window.key, until, at: submittedAt },
+    });
+    if (!decided.ok) return refusedBy(decided.error);
+    const outcome = await this.#parts.log.append(decided.value, 0);
+    if (outcome.status === 'stored') return { place: { id: taskId, seq: outcome.seq }, isNew: true };
+    // Another has begun it. Whatever became of it since, it is a place of the chain; without its sequence it cannot be read for sure.
+    const { lastSeq } = outcome;
+    if (lastSeq === 0) return refused([issue('append_conflict', { taskId })]);
+    return { place: { id: taskId, seq: lastSeq }, isNew: false };
   }
 
   /** Throws `log_unavailable`: a chain whose place is not kept may one day be entered where the log remembers nothing. */

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { memoryLog } from '../../test/support/memory-log.ts';
+import type { Command } from '../domain/commands.ts';
 import { decide } from '../domain/decide.ts';
 import { TaskledgerError } from '../domain/errors.ts';
 import { fold, type TaskState } from '../domain/task.ts';
@@ -9,6 +10,8 @@ import { type DebounceParts, Debouncer, type Place } from './debounce.ts';
 
 const NOW = 1_800_000_000_000;
 const actor = { kind: 'intake', id: 'i' } as const;
+const dispatcher = { kind: 'dispatcher', id: 'd' } as const;
+type Meta = Pick<Command, 'eventId' | 'at' | 'actor'>;
 let made = 0;
 const nextId = (): string => {
   made += 1;
@@ -59,21 +62,29 @@ function setup(processes = 2, wrap: (parts: DebounceParts) => DebounceParts = (p
     [...new Set(log.events.map(({ event }) => event.taskId))].flatMap(
       (id) => fold(log.events.filter(({ event }) => event.taskId === id)) ?? [],
     );
-  /** What a dispatcher does when the time has come. */
-  const handOut = async (): Promise<void> => {
-    const state = tasks().find(({ status }) => status === 'INGESTED');
+  const move = async (
+    from: TaskState['status'],
+    build: (meta: Meta, attempt: number) => Command,
+  ): Promise<void> => {
+    const state = tasks().findLast(({ status }) => status === from);
     if (state === undefined) return;
-    const decided = decide(state, {
-      kind: 'queue',
-      eventId: nextId(),
-      at: NOW,
-      actor: { kind: 'dispatcher', id: 'd' },
-      inlinePayload: true,
-    });
+    const meta = { eventId: nextId(), at: state.dueAt ?? NOW, actor: dispatcher };
+    const decided = decide(state, build(meta, state.attempt));
     if (decided.ok) await log.append(decided.value, state.seq);
   };
+  const queue = (meta: Meta): Command => ({ ...meta, kind: 'queue', inlinePayload: true });
+  /** What a dispatcher does when the time has come. */
+  const handOut = (): Promise<void> => move('INGESTED', queue);
+  /** What was handed out last fails, and is handed out again. */
+  const retry = async (): Promise<void> => {
+    const error = { name: 'Error', message: 'bad' };
+    await move('QUEUED', (meta) => ({ ...meta, kind: 'claim' }));
+    await move('CLAIMED', (meta, attempt) => ({ ...meta, kind: 'start', attempt }));
+    await move('PROCESSING', (meta, attempt) => ({ ...meta, kind: 'fail', attempt, error, dice: 0 }));
+    await move('FAILED', queue);
+  };
   const waiting = () => tasks().filter(({ status }) => status === 'INGESTED');
-  return { log, places, submit, handOut, tasks, waiting };
+  return { log, places, submit, handOut, retry, tasks, waiting };
 }
 
 describe('a debounce key', () => {
@@ -113,6 +124,7 @@ describe('a debounce key', () => {
               weight: 2,
               arbitrary: fc.record({ kind: fc.constant('hand out' as const), process: fc.nat(2) }),
             },
+            { weight: 1, arbitrary: fc.record({ kind: fc.constant('retry' as const), process: fc.nat(2) }) },
             {
               weight: 1,
               arbitrary: fc.record({ kind: fc.constant('unheard' as const), process: fc.nat(2) }),
@@ -133,6 +145,7 @@ describe('a debounce key', () => {
           const work = steps.map(({ kind, process }, n) => {
             if (kind === 'submit') return world.submit(process, n, { submittedAt: NOW + n });
             if (kind === 'hand out') return scheduler.schedule(Promise.resolve()).then(() => world.handOut());
+            if (kind === 'retry') return scheduler.schedule(Promise.resolve()).then(() => world.retry());
             return scheduler.schedule(Promise.resolve()).then(() => {
               // The process is gone before it has heard, or before it has kept where the chain has come to.
               if (kind === 'unheard') world.log.fault('INGESTED', ['unheard']);
@@ -152,6 +165,19 @@ describe('a debounce key', () => {
       ),
       { numRuns: 300 },
     );
+  });
+
+  test('goes on past a task of its chain that was handed out again, whoever began it', async () => {
+    const { submit, handOut, retry, waiting } = setup();
+    await submit(0, 1);
+    // The other process knows the first task as the place where the chain has come to.
+    await submit(1, 2);
+    await handOut();
+    await submit(0, 3);
+    await handOut();
+    await retry();
+    expect(await submit(1, 4)).toMatchObject({ ok: true, replayed: false });
+    expect(waiting()).toMatchObject([{ payload: 4 }]);
   });
 
   test('makes no second task of a submission that comes a second time', async () => {

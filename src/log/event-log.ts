@@ -20,7 +20,7 @@ export interface EventLog {
   append(event: TaskEvent, expectedSeq: number, may?: () => boolean): Promise<AppendOutcome>;
   /** The task's events that the hot window still holds, in order. `atLeastSeq`: not older than this sequence, even on a lagging replica. */
   readTask(tenant: string, taskId: string, atLeastSeq?: number): Promise<Recorded[]>;
-  /** Only the last of each kind, in order: one request, however long the history is. */
+  /** Only the last of each kind, in order: one request, however long the history is. No history: what has come twice does not fold. */
   readLasts(tenant: string, taskId: string, atLeastSeq?: number): Promise<Recorded[]>;
   /** The folded state, undefined when the hot window knows nothing of the task. */
   readState(tenant: string, taskId: string, atLeastSeq?: number): Promise<TaskState | undefined>;
