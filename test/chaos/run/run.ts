@@ -152,14 +152,23 @@ async function hurtAndObserve(
     catchUpMs: CATCH_UP_MS,
   });
   const { verified, complaints: more } = await verifyAll(call, operatorKey);
-  const { alone, starts } = await partLogs();
+  const { alone, starts, defects } = await partLogs();
   return {
     faults,
     starts,
     deaths: stand.deaths,
     network: stand.network,
     load: { from, to },
-    complaints: [...notShown, ...complaints, ...bulks.complaints, ...copies.complaints, ...more],
+    complaints: [
+      ...notShown,
+      ...complaints,
+      ...bulks.complaints,
+      ...copies.complaints,
+      ...more,
+      ...(defects.length === 0
+        ? []
+        : [`${defects.length} failures that nobody expects, first ${defects[0]}`]),
+    ],
     evidence: {
       operations: [...operations, ...operator.commands],
       joined,
