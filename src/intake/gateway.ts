@@ -46,9 +46,11 @@ const IN_FLIGHT = 256;
 /** A message that could not be stored comes back after this long. */
 const DEFER_MS = 2_000;
 const RETRY_MS = 500;
-/** One of a tenant whose backlog is full comes back after this long, and after twice as long each time, up to a minute. */
+/** One that cannot be taken for reasons that may last comes back after this long, and after twice as long each time, up to a minute. */
 const PARK_MS = 2_000;
 const MAX_PARK_MS = 60_000;
+const patienceWith = ({ info: { deliveryCount } }: JsMsg): number =>
+  Math.min(MAX_PARK_MS, PARK_MS * 2 ** Math.min(10, deliveryCount - 1));
 
 export function createGateway(options: GatewayOptions): Gateway {
   return new SubmissionGateway(options);
@@ -146,24 +148,15 @@ class SubmissionGateway implements Gateway {
   }
 
   async #handle(message: JsMsg): Promise<void> {
-    const { names, logger, observe } = this.#options;
+    const { names, observe } = this.#options;
     const startedAt = performance.now();
     const address = addressOf(names, message.subject);
     this.#crowd.cameAgain(message.seq);
     const outcome = await (address === undefined
       ? this.#misaddressed(message)
-      : this.#settle(message, address).catch(defect));
+      : this.#settle(message, address).catch((error: unknown) => this.#defect(error, message, address)));
     this.#counts[outcome] = (this.#counts[outcome] ?? 0) + 1;
     observe?.(outcome, performance.now() - startedAt);
-
-    function defect(error: unknown): string {
-      logger.error(
-        { subject: message.subject, seq: message.seq, err: error },
-        'a submission failed unexpectedly',
-      );
-      message.nak(DEFER_MS);
-      return 'internal';
-    }
   }
 
   /** Append, then ack, then reply. */
@@ -201,9 +194,16 @@ class SubmissionGateway implements Gateway {
 
   /** A tenant with too much waiting waits with its further submissions too, and no other tenant waits with it. */
   #park(message: JsMsg, address: Addressed): string {
-    const deliveries = message.info.deliveryCount;
-    this.#sendBack(message, address, Math.min(MAX_PARK_MS, PARK_MS * 2 ** Math.min(10, deliveries - 1)));
+    this.#sendBack(message, address, patienceWith(message));
     return 'parked';
+  }
+
+  /** It is kept: a release of the code that is whole may take it. */
+  #defect(error: unknown, message: JsMsg, address: Addressed): string {
+    const { subject, seq } = message;
+    this.#options.logger.error({ subject, seq, err: error }, 'a submission failed unexpectedly');
+    this.#sendBack(message, address, patienceWith(message));
+    return 'internal';
   }
 
   #sendBack(message: JsMsg, { tenant }: Addressed, forMs: number): void {
