@@ -42,11 +42,8 @@ export function createApi(options: ApiOptions) {
   const { base, call, follow } = createRequests(options);
   const schedule = (name: string, rest = ''): string => `/v1/schedules/${encodeURIComponent(name)}${rest}`;
   const task = (id: string, rest = ''): string => `/v1/tasks/${encodeURIComponent(id)}${rest}`;
-
   const deadLetter = (id: string): string => `/v1/dead-letters/${encodeURIComponent(id)}`;
-
   const replay = (id: string): string => `/v1/replays/${encodeURIComponent(id)}`;
-
   const cancellation = (id: string): string => `/v1/cancellations/${encodeURIComponent(id)}`;
   const paused = (of: 'tenant' | 'type', name: string): string =>
     `/v1/${of === 'tenant' ? 'tenants' : 'queues'}/${encodeURIComponent(name)}`;

@@ -23,6 +23,7 @@ export interface ErrorBody {
   };
 }
 
+/** `reasons` are shown when there is more than the error itself. */
 export function errorBody(
   error: TaskledgerError,
   requestId: string,

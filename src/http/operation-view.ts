@@ -27,6 +27,7 @@ export const operationViewSchema = (outcomes: readonly string[]) =>
     failures: OperationSchema.shape.progress.shape.failures.describe('The last of them'),
   });
 
+/** What `operationViewSchema` of the same outcomes shows. */
 export function operationView(operation: Operation, outcomes: readonly string[]) {
   const { id, tenant, input, actor, createdAt, updatedAt, ratePerSecond, state, changedBy, progress } =
     operation;

@@ -54,6 +54,7 @@ const EVERYWHERE = [
   'internal',
 ] as const satisfies readonly ErrorCode[];
 
+/** Adds a route to the server and to the OpenAPI document; `EVERYWHERE` joins its errors. */
 export function addRoute<P = Record<string, never>, Q = Record<string, never>>(
   app: FastifyInstance,
   route: Route<P, Q>,
@@ -92,6 +93,7 @@ export function addRoute<P = Record<string, never>, Q = Record<string, never>>(
   });
 }
 
+/** Throws `request_invalid`, or `name_invalid` for a tenant or a type, with the field at fault. */
 export function parse<T>(schema: z.ZodType<T>, input: unknown): T {
   const parsed = schema.safeParse(input);
   if (parsed.success) return parsed.data;

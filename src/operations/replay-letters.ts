@@ -127,4 +127,5 @@ function namedPage(
   return { targets, nextCursor: to === ids.length ? null : String(to) };
 }
 
+/** What a replay was begun with. */
 export const inputOf = ({ input }: Pick<Operation, 'input'>): ReplayInput => ReplayInputSchema.parse(input);
