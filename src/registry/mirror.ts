@@ -7,7 +7,7 @@ import { TaskledgerError } from '../domain/errors.ts';
 import type { Logger } from '../observe/log.ts';
 import { sparingly } from '../platform/patience.ts';
 import type { Service } from '../platform/service.ts';
-import { Replacement } from './replacement.ts';
+import { goneBefore, Replacement } from './replacement.ts';
 
 /**
  * A KV bucket held in memory: reads never leave the process, writes go to the bucket first.
@@ -231,7 +231,7 @@ class KvMirror<T> implements Mirror<T> {
       if (look === undefined) continue;
       if (this.#replacement.look(look, heardAtAsking)) this.#forget();
       else {
-        this.#dropBefore(look.firstRevision);
+        this.#dropBefore(goneBefore(look, this.#heard));
         if (look.lastRevision > this.#heard && this.#heard === heardBefore) this.#watch?.stop();
       }
       heardBefore = this.#heard;
@@ -248,7 +248,6 @@ class KvMirror<T> implements Mirror<T> {
     this.#watch?.stop();
   }
 
-  /** The bucket keeps one revision of each key, so one that is before its first is not there any more. */
   #dropBefore(firstRevision: number): void {
     const gone = [...this.#entries].filter(([, { revision }]) => revision < firstRevision);
     for (const [key] of gone) this.#entries.delete(key);

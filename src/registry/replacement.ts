@@ -27,3 +27,13 @@ export class Replacement {
     return replaced;
   }
 }
+
+/**
+ * The revision before which nothing is in the bucket any more, as after a purge, which no watch tells of; 0 when it cannot be said yet. A
+ * bucket keeps one revision of each key, so what is older was superseded or is gone. Only who has heard all that the bucket had can
+ * tell the two apart: to others a changed record would seem to be gone until they hear of the change.
+ */
+export const goneBefore = (
+  { firstRevision, lastRevision }: { readonly firstRevision: number; readonly lastRevision: number },
+  heard: number,
+): number => (heard >= lastRevision ? firstRevision : 0);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { Replacement } from './replacement.ts';
+import { goneBefore, Replacement } from './replacement.ts';
 
 const look = (lastRevision: number, created = 'monday') => ({ created, lastRevision });
 
@@ -30,5 +30,15 @@ describe('a bucket', () => {
     const told = Array.from({ length: 12 }, () => replacement.look(look(4), 5));
     expect(told.indexOf(true)).toBe(9);
     expect(told.filter(Boolean)).toHaveLength(1);
+  });
+});
+
+describe('what is older than all that a bucket has', () => {
+  test('is gone for who has heard all of it', () => {
+    for (const heard of [9, 10]) expect(goneBefore({ firstRevision: 7, lastRevision: 9 }, heard)).toBe(7);
+  });
+
+  test('may have been changed, for who has not', () => {
+    expect(goneBefore({ firstRevision: 7, lastRevision: 9 }, 8)).toBe(0);
   });
 });
