@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { TaskledgerError } from './domain/errors.ts';
 import { createHealth, type HealthCheck } from './http/health.ts';
+import { createBucketKeeper } from './log/bucket-keeper.ts';
 import { openLog } from './log/open.ts';
 import { clockOfServers } from './log/server-clock.ts';
 import { ensureStreams } from './log/streams.ts';
@@ -74,7 +75,12 @@ export async function runRoles(
     const flow = createFlowCheck({ nc, backlog: names.backlog, workers: names.buckets.workers });
     const told = { readings: [], checks: {} };
     const consumers: Parts['consumers'] = [];
-    const streamsCheck = createStreamsCheck({ nc, names, consumers: () => consumers });
+    const streamsCheck = createStreamsCheck({
+      nc,
+      names,
+      needed: Object.values(names.buckets),
+      consumers: () => consumers,
+    });
     const parts: Parts = {
       config,
       nc,
@@ -95,7 +101,15 @@ export async function runRoles(
     };
     const services: Service[] = [];
     for (const role of ROLES) if (roles.includes(role)) services.push(await make[role](parts));
-    const group = serviceGroup('taskledger', [listener, connectionOf(parts), clock, flow, ...services]);
+    const keeper = createBucketKeeper(parts);
+    const group = serviceGroup('taskledger', [
+      listener,
+      connectionOf(parts),
+      clock,
+      flow,
+      keeper,
+      ...services,
+    ]);
     await group.start();
     standing.parts = parts;
     logger.info({ roles, pid: process.pid }, 'started');

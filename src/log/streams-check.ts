@@ -23,22 +23,22 @@ const AWAY_NS = 10_000_000_000;
 const NEARLY_FULL = 0.9;
 
 /**
- * Whether the streams and buckets that work flows through, and the given consumers, are there with a majority of their
+ * Whether the streams and buckets, and the given consumers, are there with a majority of their
  * copies. Each is asked for once a look.
  */
 export function createStreamsCheck({
   nc,
   names: { streams, buckets },
+  needed = [buckets.leaders, buckets.workers],
   consumers = () => [],
 }: {
   readonly nc: NatsConnection;
   readonly names: Pick<Names, 'streams' | 'buckets'>;
+  /** Buckets; those that work flows through when absent. */
+  readonly needed?: readonly string[];
   readonly consumers?: () => readonly { readonly stream: string; readonly consumer: string }[];
 }): StreamsCheck {
-  const watched = [
-    ...Object.values(streams),
-    ...[buckets.leaders, buckets.workers].map((name) => `KV_${name}`),
-  ];
+  const watched = [...Object.values(streams), ...needed.map((name) => `KV_${name}`)];
   return {
     async look() {
       const jsm = await jetstreamManager(nc, { checkAPI: false });

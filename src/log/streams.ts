@@ -151,7 +151,7 @@ function shorterLimits(wanted: WantedStream, actual: Partial<StreamConfig>): Sho
   return Object.keys(shorter).length === 0 ? undefined : shorter;
 }
 
-async function findStream(jsm: JetStreamManager, name: string): Promise<StreamConfig | undefined> {
+export async function findStream(jsm: JetStreamManager, name: string): Promise<StreamConfig | undefined> {
   try {
     return (await jsm.streams.info(name)).config;
   } catch (error) {
@@ -190,6 +190,16 @@ function includes(actual: unknown, expected: unknown): boolean {
     );
   }
   return actual === expected || (expected === false && actual === undefined);
+}
+
+/** Makes one of the buckets, unless it is there. */
+export async function makeBucket(
+  { nc, names, config }: Pick<StreamParts, 'nc' | 'names' | 'config'>,
+  bucket: string,
+): Promise<void> {
+  const jsm = await jetstreamManager(nc, { checkAPI: false });
+  const [, options] = bucketConfigs(names, config).find(([name]) => name === bucket) ?? [];
+  if (options !== undefined) await ensureBucket(jsm, new Kvm(nc), bucket, options);
 }
 
 async function ensureBucket(
