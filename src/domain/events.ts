@@ -235,25 +235,13 @@ const schemas = {
   CARRIED: event('CARRIED', data.CARRIED),
   DISCARDED: event('DISCARDED', data.DISCARDED),
   RESCHEDULED: event('RESCHEDULED', data.RESCHEDULED),
-};
+} satisfies { readonly [K in EventKind]: z.ZodType<{ readonly kind: K }> };
+type EventSchema = (typeof schemas)[EventKind];
 
-export const TaskEventSchema = z.discriminatedUnion('kind', [
-  schemas.INGESTED,
-  schemas.REJECTED,
-  schemas.QUEUED,
-  schemas.CLAIMED,
-  schemas.PROCESSING,
-  schemas.COMPLETED,
-  schemas.FAILED,
-  schemas.RETRY_CLAIMED,
-  schemas.DEAD_LETTER,
-  schemas.REPLAYED,
-  schemas.CANCEL_REQUESTED,
-  schemas.CANCELLED,
-  schemas.CARRIED,
-  schemas.DISCARDED,
-  schemas.RESCHEDULED,
-]);
+export const TaskEventSchema = z.discriminatedUnion(
+  'kind',
+  Object.values(schemas) as [EventSchema, ...EventSchema[]],
+);
 
 export type TaskEvent = z.infer<typeof TaskEventSchema>;
 export type EventOf<K extends EventKind> = Extract<TaskEvent, { kind: K }>;
