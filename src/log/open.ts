@@ -1,6 +1,5 @@
 import { jetstreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/transport-node';
-import { TaskledgerError } from '../domain/errors.ts';
 import type { Recorded } from '../domain/events.ts';
 import { fold, isBeginning, type TaskState } from '../domain/task.ts';
 import type { Logger } from '../observe/log.ts';
@@ -9,6 +8,7 @@ import type { EventLog } from './event-log.ts';
 import { Publisher, type PublisherConfig } from './publisher.ts';
 import type { Names } from './subjects.ts';
 import { createTaskReader } from './task-reader.ts';
+import { orUnavailable } from './unavailable.ts';
 
 export interface OpenedLog extends EventLog {
   readonly names: Names;
@@ -43,12 +43,8 @@ export async function openLog({
     readEvent,
     readState: async (tenant, taskId, atLeastSeq) => stateOf(await readTask(tenant, taskId, atLeastSeq)),
     async bounds() {
-      try {
-        const { state } = await jsm.streams.info(names.streams.tasks);
-        return { firstSeq: state.first_seq, lastSeq: state.last_seq };
-      } catch (cause) {
-        throw new TaskledgerError('log_unavailable', { reason: (cause as Error).message }, { cause });
-      }
+      const { state } = await orUnavailable(() => jsm.streams.info(names.streams.tasks));
+      return { firstSeq: state.first_seq, lastSeq: state.last_seq };
     },
     async close() {
       publisher.close();

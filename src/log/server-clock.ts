@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { z } from 'zod';
-import { TaskledgerError } from '../domain/errors.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Service } from '../platform/service.ts';
 import type { Names } from './subjects.ts';
+import { orUnavailable } from './unavailable.ts';
 
 /**
  * The time of the NATS servers as this process knows it: never ahead of it, behind by about the time a message takes. The
@@ -85,12 +85,10 @@ const Answer = z.object({ ts: z.string() });
 /** By the answers of the server that leads TASKS: its time is that of the events. `start` throws `log_unavailable`. */
 export function clockOfServers(nc: NatsConnection, names: Pick<Names, 'streams'>): ServerClock {
   const subject = `$JS.API.STREAM.INFO.${names.streams.tasks}`;
-  return createServerClock(async () => {
-    try {
+  return createServerClock(() =>
+    orUnavailable(async () => {
       const answer = await nc.request(subject, '', { timeout: SAMPLE_MS });
       return Date.parse(Answer.parse(answer.json()).ts);
-    } catch (cause) {
-      throw new TaskledgerError('log_unavailable', { reason: (cause as Error).message }, { cause });
-    }
-  });
+    }),
+  );
 }

@@ -240,11 +240,18 @@ class TaskWorker implements Worker {
     try {
       if (bench !== undefined) await executeAttempt(bench, delivery);
     } catch (error) {
-      const expected = error instanceof TaskledgerError && error.code === 'log_unavailable';
-      const fields = { err: error, seq: delivery.seq, type: delivery.type };
-      if (expected)
-        this.#plan.logger.warn(fields, 'attempt not begun: the log does not answer; it comes again');
-      else this.#plan.logger.error(fields, 'attempt broken off; it comes again when its lease has run out');
+      const { logger } = this.#plan;
+      const fields = { seq: delivery.seq, type: delivery.type };
+      if (error instanceof TaskledgerError && error.code === 'log_unavailable')
+        logger.warn(
+          { ...fields, code: error.code, reason: error.message },
+          'attempt not begun: the log does not answer; it comes again',
+        );
+      else
+        logger.error(
+          { ...fields, err: error },
+          'attempt broken off; it comes again when its lease has run out',
+        );
     } finally {
       this.#admission.done(delivery.type);
       this.#running?.source.topUp();

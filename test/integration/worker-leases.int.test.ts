@@ -4,6 +4,8 @@ import type { HandlerContext } from '../../src/index.ts';
 import { execute } from '../../src/log/handle.ts';
 import { eventually } from '../support/eventually.ts';
 import { endless, gate } from '../support/gate.ts';
+import { hardOfHearing } from '../support/hard-of-hearing.ts';
+import { recordingLogger } from '../support/read-models.ts';
 import { testNatsUrl } from '../support/servers.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { openWorkerRig, TENANT, TYPE, type WorkerRig } from '../support/worker-rig.ts';
@@ -98,6 +100,30 @@ describe('a lease is kept', () => {
     const completed = await rig.event(id, 'COMPLETED');
     expect(completed.actor.id).toBe(holder.id);
     expect(rig.kinds(id)).toEqual(oneAttempt);
+    await rig.whenAllAcked();
+  });
+
+  test('when another worker gets no answer to its question after the holder, and says so in a line', async () => {
+    const holder = await rig.spawn({ concurrency: 1 });
+    const id = await rig.enqueue({ payload: { do: 'wait', ms: 60_000 } });
+    await holder.printed(`started ${id} 1`);
+    const { nc, names } = rig.world;
+    const logger = recordingLogger();
+    await rig.worker({
+      nats: hardOfHearing(nc, `$JS.API.STREAM.MSG.GET.KV_${names.buckets.workers}`),
+      types: { [TYPE]: () => 'other' },
+      logger,
+    });
+    await deliverAgain();
+    const told = 'attempt not begun: the log does not answer; it comes again';
+    await eventually(() => logger.lines.some(({ message }) => message === told), { timeoutMs: 30_000 });
+    expect(logger.lines.find(({ message }) => message === told)).toMatchObject({
+      level: 'warn',
+      fields: { code: 'log_unavailable', reason: expect.any(String) },
+    });
+    expect(logger.lines.filter(({ level, fields }) => level === 'error' || 'err' in fields)).toEqual([]);
+    expect(rig.kinds(id)).toEqual(['INGESTED', 'QUEUED', 'CLAIMED', 'PROCESSING']);
+    await loseAsAnother(id);
     await rig.whenAllAcked();
   });
 });

@@ -3,6 +3,7 @@ import type { NatsConnection } from '@nats-io/transport-node';
 import type pg from 'pg';
 import { TaskledgerError } from '../../../src/domain/errors.ts';
 import type { Names } from '../../../src/log/subjects.ts';
+import { orUnavailable } from '../../../src/log/unavailable.ts';
 import { readModelUnavailable } from '../../../src/platform/postgres.ts';
 import { LogInspector } from '../log-state.ts';
 import type { Job, JobKind } from './job.ts';
@@ -67,13 +68,6 @@ export function createProjectionDesk({ pool, nc, names, projections }: DeskParts
       throw readModelUnavailable(error);
     }
   };
-  const ofLog = async <T>(ask: () => Promise<T>): Promise<T> => {
-    try {
-      return await ask();
-    } catch (cause) {
-      throw new TaskledgerError('log_unavailable', { reason: (cause as Error).message }, { cause });
-    }
-  };
 
   const chosen = (name: string): readonly string[] => {
     if (name === 'all') return projections;
@@ -120,7 +114,7 @@ export function createProjectionDesk({ pool, nc, names, projections }: DeskParts
     discard: (id) => move(id, 'discarded', discardJob),
 
     async status() {
-      const [{ firstSeq, lastSeq }, keptFromSeq] = await ofLog(() =>
+      const [{ firstSeq, lastSeq }, keptFromSeq] = await orUnavailable(() =>
         Promise.all([inspector.state(), inspector.firstKept()]),
       );
       const [{ rows }, jobs] = await ofPostgres(() =>
@@ -142,7 +136,7 @@ export function createProjectionDesk({ pool, nc, names, projections }: DeskParts
 
     async rebuild(name, { acceptLoss, by }) {
       const wanted = chosen(name);
-      const firstSeq = await ofLog(() => inspector.firstKept());
+      const firstSeq = await orUnavailable(() => inspector.firstKept());
       if (firstSeq > 1 && !acceptLoss) throw new TaskledgerError('history_incomplete', { firstSeq });
       return ask({ kind: 'rebuild', projections: wanted, schema: `rebuild_${name}`, untilSeq: null, by });
     },
@@ -156,7 +150,7 @@ export function createProjectionDesk({ pool, nc, names, projections }: DeskParts
         pool.query('select from pg_namespace where nspname = $1', [schema]),
       );
       if (rows.length > 0) throw new TaskledgerError('schema_in_use', { schema });
-      const untilSeq = await ofLog(async () => {
+      const untilSeq = await orUnavailable(async () => {
         const { lastSeq } = await inspector.state();
         return Math.min(lastSeq, 'seq' in until ? until.seq : await inspector.lastSeqAt(until.at));
       });
