@@ -15,9 +15,9 @@ import { createLogger, type Logger } from './observe/log.ts';
 import { readingsText } from './observe/metrics.ts';
 import { systemClock } from './platform/clock.ts';
 import { type Config, loadConfig } from './platform/config.ts';
-import { connectNats } from './platform/nats.ts';
+import { connectPatiently } from './platform/nats.ts';
 import { watchNats } from './platform/nats-watch.ts';
-import { type Patience, patiently, sparingly } from './platform/patience.ts';
+import { Patience, sparingly } from './platform/patience.ts';
 import { fail, runProcess } from './platform/process.ts';
 import { type Service, serviceGroup } from './platform/service.ts';
 import { within } from './platform/within.ts';
@@ -52,26 +52,23 @@ export async function runRoles(
     const say = sparingly((error: TaskledgerError) =>
       logger.warn({ code: error.code, reason: error.message }, 'waiting for NATS'),
     );
-    const patience: Patience = {
+    const patience = new Patience({
       forMs: config.startTimeoutMs,
       signal: stopping,
       onFailure(error) {
         standing.waitsFor = error.message;
         say(error);
       },
-    };
-    const connected = await patiently(() => connectNats(config, `taskledger ${roles.join('+')}`), patience);
-    nc = connected;
+    });
+    nc = await connectPatiently(config, `taskledger ${roles.join('+')}`, patience);
     const natsWatch = watchNats(nc, logger);
     standing.waitsFor = 'starting';
     const names = namesOf(config.prefix);
     // The servers' time is not known yet; an hour more or less is nothing to a limit of days.
     const beforeShrinking = refuseLoss({ nc, names, config, clock: systemClock, logger });
     const clock = clockOfServers(nc, names);
-    const log = await patiently(async () => {
-      await ensureStreams({ nc: connected, names, config, logger, beforeShrinking });
-      return openLog({ nc: connected, names, config, logger });
-    }, patience);
+    await ensureStreams({ nc, names, config, logger, beforeShrinking, patience });
+    const log = await openLog({ nc, names, config, logger });
     const flow = createFlowCheck({ nc, backlog: names.backlog, workers: names.buckets.workers });
     const told = { readings: [], checks: {} };
     const consumers: Parts['consumers'] = [];
@@ -110,7 +107,7 @@ export async function runRoles(
       keeper,
       ...services,
     ]);
-    await group.start();
+    await group.start(patience);
     standing.parts = parts;
     logger.info({ roles, pid: process.pid }, 'started');
     return group;

@@ -3,6 +3,7 @@ import { TaskledgerError } from '../../src/domain/errors.ts';
 import type { Logger } from '../../src/observe/log.ts';
 import type { Config } from '../../src/platform/config.ts';
 import { migrate } from '../../src/platform/migrate.ts';
+import { Patience } from '../../src/platform/patience.ts';
 import { postgresReason } from '../../src/platform/postgres.ts';
 import type { Service } from '../../src/platform/service.ts';
 
@@ -24,25 +25,27 @@ export function whenMigrated(
   const stopping = new AbortController();
   let later: Promise<void> | undefined;
   let reason: string | undefined = 'not started';
-  const attempt = async (): Promise<boolean> => {
+  const attempt = async (patience: Patience): Promise<boolean> => {
     try {
-      await migrate(config.databaseUrl, { logger });
+      await patience.unlessStopped(migrate(config.databaseUrl, { logger }));
     } catch (error) {
       if (error instanceof TaskledgerError) throw error;
       reason = `Postgres cannot be reached: ${postgresReason(error)}`;
       return false;
     }
-    if (!stopping.signal.aborted) await service.start();
+    if (!stopping.signal.aborted) await service.start(patience);
     reason = undefined;
     return true;
   };
   const keepTrying = async (): Promise<void> => {
+    const patience = new Patience({ forMs: Number.POSITIVE_INFINITY, signal: stopping.signal });
     while (!stopping.signal.aborted) {
       await pause(RETRY_MS, undefined, { signal: stopping.signal }).catch(() => undefined);
       if (stopping.signal.aborted) return;
       try {
-        if (await attempt()) return logger.info({}, 'Postgres can be reached: read models go on');
+        if (await attempt(patience)) return logger.info({}, 'Postgres can be reached: read models go on');
       } catch (error) {
+        if (stopping.signal.aborted) return;
         reason = (error as Error).message;
         logger.error({ err: error }, 'the migrations cannot be applied; trying again');
       }
@@ -51,8 +54,8 @@ export function whenMigrated(
   return {
     name: service.name,
     waitsFor: () => reason,
-    async start() {
-      if (await attempt()) return;
+    async start(patience = new Patience()) {
+      if (await attempt(patience)) return;
       logger.warn({ reason }, 'Postgres cannot be reached: read models stand still until it is back');
       later = keepTrying();
     },

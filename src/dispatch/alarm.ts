@@ -2,7 +2,9 @@ import { type ConsumerMessages, DeliverPolicy, jetstream } from '@nats-io/jetstr
 import type { NatsConnection } from '@nats-io/transport-node';
 import type { Publisher } from '../log/publisher.ts';
 import type { Names } from '../log/subjects.ts';
+import { orUnavailable } from '../log/unavailable.ts';
 import type { Logger } from '../observe/log.ts';
+import { Patience } from '../platform/patience.ts';
 import type { Service } from '../platform/service.ts';
 
 /** Due times within one part share one ring: the next second, when all of them have come. */
@@ -48,13 +50,13 @@ export class Alarm implements Service {
     this.#parts = parts;
   }
 
-  async start(): Promise<void> {
+  async start(patience = new Patience()): Promise<void> {
     if (this.#rings !== undefined) return;
     const { nc, names, group } = this.#parts;
-    const consumer = await jetstream(nc).consumers.get(names.streams.timers, {
-      filter_subjects: names.ring(group),
-      deliver_policy: DeliverPolicy.New,
-    });
+    const listening = { filter_subjects: names.ring(group), deliver_policy: DeliverPolicy.New };
+    const consumer = await patience.waitFor(this.name, () =>
+      orUnavailable(() => jetstream(nc).consumers.get(names.streams.timers, listening)),
+    );
     this.#rings = await consumer.consume({
       max_messages: 100,
       expires: 5_000,

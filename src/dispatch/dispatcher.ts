@@ -12,6 +12,7 @@ import type { ServerClock } from '../log/server-clock.ts';
 import type { Names } from '../log/subjects.ts';
 import type { Logger } from '../observe/log.ts';
 import type { Config } from '../platform/config.ts';
+import { Patience } from '../platform/patience.ts';
 import type { Service } from '../platform/service.ts';
 import { type Fleet, openFleet } from '../registry/fleet.ts';
 import { type DispatchSettings, mirrorDispatchSettings } from '../registry/registry.ts';
@@ -203,13 +204,13 @@ class LogDispatcher implements Dispatcher {
   }
 
   /** Resolves when it has read the log up to where it stood, and has tried once to lead. */
-  async start(): Promise<void> {
+  async start(patience = new Patience()): Promise<void> {
     if (this.#reader !== undefined || this.#stopping) return;
     const { nc, names, log, logger } = this.#parts;
-    await this.#parts.clock.start();
-    await this.#alarm.start();
-    await this.#fleet.start();
-    await this.#settings.start();
+    await this.#parts.clock.start(patience);
+    await this.#alarm.start(patience);
+    await this.#fleet.start(patience);
+    await this.#settings.start(patience);
     followTerms(this.#settings, {
       terms: this.#core.terms,
       now: () => this.#parts.clock.now(),
@@ -218,10 +219,10 @@ class LogDispatcher implements Dispatcher {
       },
     });
     const startedAt = performance.now();
-    await this.#leadership.look();
-    const snapshot = await this.#snapshots.find();
+    await patience.unlessStopped(this.#leadership.look());
+    const snapshot = await patience.unlessStopped(this.#snapshots.find());
     if (snapshot !== undefined) this.#memory.restore(snapshot);
-    const { firstSeq, lastSeq } = await log.bounds();
+    const { firstSeq, lastSeq } = await patience.waitFor('the end of the log', () => log.bounds());
     this.#reader = createLogReader(
       { nc, names, logger },
       {
@@ -231,8 +232,8 @@ class LogDispatcher implements Dispatcher {
         onBatch: (batch) => this.#onBatch(batch),
       },
     );
-    await this.#reader.start();
-    await this.#reader.whenReached(lastSeq);
+    await patience.unlessStopped(this.#reader.start());
+    await patience.unlessStopped(this.#reader.whenReached(lastSeq));
     logger.info(
       {
         snapshot: snapshot?.header.position,
@@ -251,7 +252,7 @@ class LogDispatcher implements Dispatcher {
       setInterval(() => this.#sweep(), SWEEP_MS),
     ];
     this.runOnce();
-    await this.#leadership.start();
+    await this.#leadership.start(patience);
     await this.#reconciler.start();
     await this.#snapshots.start();
   }

@@ -5,7 +5,7 @@ import { TaskledgerError } from '../domain/errors.ts';
 import type { Names } from '../log/subjects.ts';
 import type { Logger } from '../observe/log.ts';
 import { monotonicClock } from '../platform/clock.ts';
-import { sparingly } from '../platform/patience.ts';
+import { Patience, sparingly } from '../platform/patience.ts';
 import type { Service } from '../platform/service.ts';
 import type { Backlog } from './backlog.ts';
 import { Crowd } from './crowd.ts';
@@ -86,9 +86,9 @@ class SubmissionGateway implements Gateway {
     return { ...this.#counts };
   }
 
-  async start(): Promise<void> {
+  async start(patience = new Patience()): Promise<void> {
     this.#stopping = new AbortController();
-    await this.#consumer.ensure();
+    await patience.waitFor('the consumer of SUBMISSIONS', () => this.#consumer.ensure());
     this.#running = this.#run();
   }
 

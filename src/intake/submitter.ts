@@ -7,6 +7,7 @@ import { type Logger, silentLogger } from '../observe/log.ts';
 import { monotonicClock } from '../platform/clock.ts';
 import { type Config, loadConfig } from '../platform/config.ts';
 import { connectNats } from '../platform/nats.ts';
+import { Patience } from '../platform/patience.ts';
 import { serviceGroup } from '../platform/service.ts';
 import { mirrorSubmissionSettings } from '../registry/registry.ts';
 import { createBacklog } from './backlog.ts';
@@ -90,7 +91,7 @@ export async function createSubmitter(options: SubmitterOptions): Promise<Submit
     if (own) await nc.close();
   };
   try {
-    await parts.start();
+    await parts.start(new Patience({ forMs: config.startTimeoutMs }));
   } catch (error) {
     await close();
     throw error;

@@ -3,8 +3,9 @@ import { JetStreamApiError, jetstream } from '@nats-io/jetstream';
 import { type KV, type KvEntry, Kvm } from '@nats-io/kv';
 import type { NatsConnection } from '@nats-io/transport-node';
 import type { Logger } from '../observe/log.ts';
-import { sparingly } from '../platform/patience.ts';
+import { Patience, sparingly } from '../platform/patience.ts';
 import type { Service } from '../platform/service.ts';
+import { orUnavailable } from './unavailable.ts';
 
 export interface LeadershipParts {
   readonly nc: NatsConnection;
@@ -83,9 +84,9 @@ export class Leadership implements Service {
   }
 
   /** Resolves after the first try to lead. */
-  async start(): Promise<void> {
+  async start(patience = new Patience()): Promise<void> {
     if (this.#loop !== undefined || this.#stopping) return;
-    await this.#opened();
+    await patience.waitFor(this.name, () => orUnavailable(() => this.#opened()));
     void this.#watchReleases();
     await this.runOnce();
     this.#loop = this.#run();

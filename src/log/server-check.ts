@@ -2,36 +2,33 @@ import { JetStreamApiError, type JetStreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { TaskledgerError } from '../domain/errors.ts';
 import { isNewEnough, REQUIRED_NATS_VERSION } from '../platform/embedded/nats-version.ts';
+import type { Patience } from '../platform/patience.ts';
+import { orUnavailable } from './unavailable.ts';
 
 const NO_JETSTREAM_FOR_ACCOUNT = 10_039;
 const NOT_ENABLED = 10_076;
-/** Without a leader a cluster answers as if it had no JetStream. */
-const TRIES = 10;
-const PAUSE_MS = 500;
 
-/** @throws TaskledgerError `nats_too_old`, `jetstream_missing`; `log_unavailable` while JetStream cannot answer */
-export async function requireServer(nc: NatsConnection, jsm: JetStreamManager): Promise<void> {
+/** @throws TaskledgerError `nats_too_old`, `jetstream_missing`; `log_unavailable` when JetStream cannot answer for too long */
+export async function requireServer(
+  nc: NatsConnection,
+  jsm: JetStreamManager,
+  patience: Patience,
+): Promise<void> {
   requireVersion(nc.info?.version ?? '0.0.0');
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      await jsm.getAccountInfo();
-      return;
-    } catch (cause) {
-      const missing =
-        cause instanceof JetStreamApiError &&
-        (cause.code === NO_JETSTREAM_FOR_ACCOUNT || cause.code === NOT_ENABLED);
-      const hopeless =
-        missing || ((cause as Error).name === 'JetStreamNotEnabled' && nc.info?.jetstream !== true);
-      if (hopeless) throw new TaskledgerError('jetstream_missing', {}, { cause });
-      if (attempt === TRIES)
-        throw new TaskledgerError(
-          'log_unavailable',
-          { reason: `JetStream does not answer: ${(cause as Error).message}` },
-          { cause },
-        );
-      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
-    }
-  }
+  await patience.waitFor('JetStream', () =>
+    orUnavailable(() =>
+      jsm.getAccountInfo().catch((cause: unknown) => {
+        throw isMissing(nc, cause) ? new TaskledgerError('jetstream_missing', {}, { cause }) : cause;
+      }),
+    ),
+  );
+}
+
+/** Without a leader a cluster answers as if it had no JetStream. */
+function isMissing(nc: NatsConnection, cause: unknown): boolean {
+  if (cause instanceof JetStreamApiError)
+    return cause.code === NO_JETSTREAM_FOR_ACCOUNT || cause.code === NOT_ENABLED;
+  return (cause as Error).name === 'JetStreamNotEnabled' && nc.info?.jetstream !== true;
 }
 
 /** @throws TaskledgerError `nats_too_old` */

@@ -1,6 +1,7 @@
 import { JetStreamApiError, type JetStreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { describe, expect, test } from 'vitest';
+import { Patience } from '../platform/patience.ts';
 import { requireServer, requireVersion } from './server-check.ts';
 
 const connectionTo = (version: string, jetstream: boolean) =>
@@ -24,7 +25,7 @@ describe('a server', () => {
     const manager = managerThat(async () => {
       asked += 1;
     });
-    await expect(requireServer(connectionTo('2.10.0', true), manager)).rejects.toMatchObject({
+    await expect(requireServer(connectionTo('2.10.0', true), manager, new Patience())).rejects.toMatchObject({
       code: 'nats_too_old',
     });
     expect(asked).toBe(0);
@@ -38,7 +39,7 @@ describe('a server', () => {
         description: 'JetStream not enabled for account',
       });
     });
-    await expect(requireServer(connectionTo('2.15.1', true), manager)).rejects.toMatchObject({
+    await expect(requireServer(connectionTo('2.15.1', true), manager, new Patience())).rejects.toMatchObject({
       code: 'jetstream_missing',
     });
   });
@@ -47,8 +48,10 @@ describe('a server', () => {
     const manager = managerThat(async () => {
       throw Object.assign(new Error('jetstream is not enabled'), { name: 'JetStreamNotEnabled' });
     });
-    await expect(requireServer(connectionTo('2.15.1', false), manager)).rejects.toMatchObject({
-      code: 'jetstream_missing',
-    });
+    await expect(requireServer(connectionTo('2.15.1', false), manager, new Patience())).rejects.toMatchObject(
+      {
+        code: 'jetstream_missing',
+      },
+    );
   });
 });

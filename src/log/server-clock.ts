@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { z } from 'zod';
 import type { Clock } from '../platform/clock.ts';
+import { Patience } from '../platform/patience.ts';
 import type { Service } from '../platform/service.ts';
 import type { Names } from './subjects.ts';
 import { orUnavailable } from './unavailable.ts';
@@ -66,10 +67,10 @@ export function createServerClock(
       if (offset === Number.NEGATIVE_INFINITY) throw new Error('the server clock has not started');
       return Math.floor(slowed() + offset);
     },
-    async start() {
+    async start(patience = new Patience()) {
       if (running !== undefined) return;
       stopping = new AbortController();
-      heard(await ask());
+      heard(await patience.waitFor('the time of the servers', ask));
       running ??= run();
     },
     async stop() {

@@ -12,6 +12,7 @@ import { type NatsConnection, nanos } from '@nats-io/transport-node';
 import { TaskledgerError } from '../domain/errors.ts';
 import type { Logger } from '../observe/log.ts';
 import type { Config } from '../platform/config.ts';
+import { Patience } from '../platform/patience.ts';
 import { requireServer } from './server-check.ts';
 import {
   type BucketOptions,
@@ -21,14 +22,12 @@ import {
   type WantedStream,
 } from './stream-settings.ts';
 import type { Names } from './subjects.ts';
+import { orUnavailable } from './unavailable.ts';
 
 /** Settings that follow the configuration; any other difference is an incompatible stream. */
 const CHANGEABLE = ['max_age', 'max_bytes', 'num_replicas', 'duplicate_window'] as const;
-/** A cluster that has just started may not have met all of its servers yet. */
-const NO_SUITABLE_PEERS = 10_005;
-/** While a cluster elects its leader, or meets. */
-const TRIES = 20;
-const PAUSE_MS = 500;
+/** How long the servers may take to make a work consumer: while a cluster elects its leader, or meets. */
+const CONSUMER_WITHIN_MS = 10_000;
 
 export interface StreamParts {
   readonly nc: NatsConnection;
@@ -37,6 +36,8 @@ export interface StreamParts {
   readonly logger: Logger;
   /** Asked before a stream that holds events gets a shorter limit; it stays as it is when this throws. */
   readonly beforeShrinking?: (stream: string, shorter: ShorterLimits) => Promise<void>;
+  /** A cluster that has just started may not have met all of its servers yet, or elects its leader. */
+  readonly patience?: Patience | undefined;
 }
 
 /** The limits that are shorter than before. */
@@ -55,16 +56,19 @@ export async function ensureStreams({
   config,
   logger,
   beforeShrinking,
+  patience = new Patience(),
 }: StreamParts): Promise<void> {
   const jsm = await jetstreamManager(nc, { checkAPI: false });
-  await requireServer(nc, jsm);
+  await requireServer(nc, jsm, patience);
   const kvm = new Kvm(nc);
   for (const [bucket, options] of bucketConfigs(names, config)) {
-    await patiently(() => ensureBucket(jsm, kvm, bucket, options));
+    await patience.waitFor(`bucket ${bucket}`, () => answered(() => ensureBucket(jsm, kvm, bucket, options)));
   }
   // HISTORY draws from TASKS, so it comes after it.
   for (const wanted of streamConfigs(names, config)) {
-    await patiently(() => ensureStream(jsm, wanted, { logger, beforeShrinking }));
+    await patience.waitFor(`stream ${wanted.name}`, () =>
+      answered(() => ensureStream(jsm, wanted, { logger, beforeShrinking })),
+    );
   }
 }
 
@@ -77,6 +81,7 @@ export async function ensureWorkConsumer(
     nc,
     names,
     config,
+    patience = new Patience({ forMs: CONSUMER_WITHIN_MS }),
   }: Omit<StreamParts, 'logger' | 'config'> & { readonly config: Pick<Config, 'ackWaitMs'> },
   type: string,
   { version, fromSeq }: { readonly version?: number; readonly fromSeq?: number } = {},
@@ -96,16 +101,17 @@ export async function ensureWorkConsumer(
     max_waiting: 4_096,
   };
   const { deliver_policy: _policy, opt_start_seq: _start, ...changeable } = wanted;
-  await patiently(async () => {
+  const consumer = names.workConsumer(type, version);
+  const ensure = async (): Promise<void> => {
     try {
       await jsm.consumers.add(names.streams.tasks, wanted);
     } catch (error) {
       if (!isApiError(error, CONSUMER_EXISTS)) throw error;
-      const consumer = names.workConsumer(type, version);
       // Where it began is its own; the client merges what is given here with what the consumer has.
       await jsm.consumers.update(names.streams.tasks, consumer, changeable);
     }
-  });
+  };
+  await patience.waitFor(`consumer ${consumer}`, () => answered(ensure));
 }
 
 const CONSUMER_EXISTS = 10_148;
@@ -225,26 +231,12 @@ async function ensureBucket(
 const isApiError = (error: unknown, code: number): boolean =>
   error instanceof JetStreamApiError && error.code === code;
 
-/** Repeats while the cluster cannot answer yet. */
-async function patiently(work: () => Promise<void>): Promise<void> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await work();
-    } catch (cause) {
-      if (cause instanceof TaskledgerError) throw cause;
-      const { message } = cause as Error;
-      if (isApiError(cause, REPLICAS_NOT_SUPPORTED))
-        throw new TaskledgerError(
-          'config_invalid',
-          { key: 'TASKLEDGER_REPLICAS', reason: message },
-          { cause },
-        );
-      const passing =
-        isApiError(cause, NO_SUITABLE_PEERS) || !(cause instanceof JetStreamApiError) || cause.status === 503;
-      if (!passing)
-        throw new TaskledgerError('log_unavailable', { reason: `${message} (${cause.code})` }, { cause });
-      if (attempt === TRIES) throw new TaskledgerError('log_unavailable', { reason: message }, { cause });
-      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
-    }
-  }
-}
+/** Throws `config_invalid` for more replicas than the servers can hold, and `log_unavailable` for what else they say. */
+const answered = <T>(ask: () => Promise<T>): Promise<T> =>
+  orUnavailable(() =>
+    ask().catch((cause: unknown) => {
+      if (!isApiError(cause, REPLICAS_NOT_SUPPORTED)) throw cause;
+      const reason = (cause as Error).message;
+      throw new TaskledgerError('config_invalid', { key: 'TASKLEDGER_REPLICAS', reason }, { cause });
+    }),
+  );

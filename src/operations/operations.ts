@@ -5,6 +5,7 @@ import type { Actor } from '../domain/events.ts';
 import type { Names } from '../log/subjects.ts';
 import type { Logger } from '../observe/log.ts';
 import type { Clock } from '../platform/clock.ts';
+import type { Patience } from '../platform/patience.ts';
 import type { Service } from '../platform/service.ts';
 import { createMirror, type Mirror } from '../registry/mirror.ts';
 import {
@@ -57,8 +58,8 @@ class KvOperations implements Operations {
     });
   }
 
-  start(): Promise<void> {
-    return this.#mirror.start();
+  start(patience?: Patience): Promise<void> {
+    return this.#mirror.start(patience);
   }
 
   stop(): Promise<void> {

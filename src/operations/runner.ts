@@ -5,6 +5,7 @@ import { Leadership } from '../log/leadership.ts';
 import type { Names } from '../log/subjects.ts';
 import type { Logger } from '../observe/log.ts';
 import type { Clock } from '../platform/clock.ts';
+import type { Patience } from '../platform/patience.ts';
 import type { Service } from '../platform/service.ts';
 import type { BulkKind, TaskRef } from './bulk-kind.ts';
 import { advanced, type Operation, prepared, type TargetOutcome } from './operation.ts';
@@ -66,10 +67,10 @@ class Runner implements OperationRunner {
     });
   }
 
-  async start(): Promise<void> {
+  async start(patience?: Patience): Promise<void> {
     if (this.#loop !== undefined || this.#stopping) return;
     this.#parts.operations.onChange(() => this.#nudge());
-    await this.#leadership.start();
+    await this.#leadership.start(patience);
     this.#loop = this.#run();
   }
 

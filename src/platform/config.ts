@@ -284,7 +284,7 @@ export const settings = {
     'TASKLEDGER_START_TIMEOUT_MS',
     count,
     60_000,
-    'How long a process or worker that starts waits for NATS and its JetStream before it gives up with `nats_unreachable` or `log_unavailable`; Postgres is waited for as long as it takes',
+    'How long a process or worker that starts waits for NATS and its JetStream, over all steps of its start together, before it gives up with `nats_unreachable` or `log_unavailable`; reading the log is no waiting, and Postgres is waited for as long as it takes',
   ),
   shutdownGraceMs: setting(
     'TASKLEDGER_SHUTDOWN_GRACE_MS',

@@ -9,6 +9,7 @@ import {
 import { TaskledgerError } from '../domain/errors.ts';
 import { type Clock, monotonicClock } from './clock.ts';
 import type { Config } from './config.ts';
+import type { Patience } from './patience.ts';
 
 export type NatsSettings = Pick<Config, 'natsUrl' | 'natsCreds' | 'natsUser' | 'natsPassword'>;
 
@@ -84,6 +85,22 @@ export function natsOptions(settings: NatsSettings, name: string): ConnectionOpt
     ...(settings.natsUser === undefined ? {} : { user: settings.natsUser }),
     ...(settings.natsPassword === undefined ? {} : { pass: settings.natsPassword }),
   };
+}
+
+/**
+ * Connects as soon as there is a server. Throws `nats_unreachable`, `nats_refused`, `config_invalid`, or `shutting_down`
+ * when the patience is told to stop.
+ */
+export function connectPatiently(
+  settings: NatsSettings,
+  name: string,
+  patience: Patience,
+): Promise<NatsConnection> {
+  const url = settings.natsUrl;
+  return patience.waitFor('NATS', () => connectNats(settings, name), {
+    unanswered: () => new TaskledgerError('nats_unreachable', { url, reason: 'no answer' }),
+    late: (nc) => void nc.close(),
+  });
 }
 
 /** Connects or throws `nats_unreachable`, or `nats_refused` when the login is not good, or `config_invalid`. */

@@ -3,6 +3,7 @@ import type pg from 'pg';
 import type { LetterRow } from '../../projections/dead_letters/row.ts';
 import { isTaskId } from '../domain/names.ts';
 import type { Logger } from '../observe/log.ts';
+import { Patience } from '../platform/patience.ts';
 import type { Service } from '../platform/service.ts';
 import { AsOf } from './as-of.ts';
 import { type CursorKind, cursorAt, seqOfCursor } from './cursor.ts';
@@ -58,7 +59,7 @@ export function createQuery({ pool, nc, names, lastSeq, lookEveryMs, logger }: Q
 
   return {
     name: 'query',
-    start: () => reflected.start(),
+    start: (patience = new Patience()) => patience.unlessStopped(reflected.start()),
     stop: async () => reflected.stop(),
     task: (tenant, taskId) =>
       answer('tasks', async () => {

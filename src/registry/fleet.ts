@@ -77,7 +77,7 @@ export function openFleet({ nc, names, logger, monotonicMs = () => performance.n
 
   return {
     name: 'fleet',
-    start: () => mirror.start(),
+    start: (patience) => mirror.start(patience),
     stop: () => mirror.stop(),
     serves(type, version) {
       const now = monotonicMs();

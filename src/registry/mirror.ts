@@ -4,8 +4,9 @@ import type { KV, KvEntry, KvWatchEntry } from '@nats-io/kv';
 import { Kvm } from '@nats-io/kv';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { TaskledgerError } from '../domain/errors.ts';
+import { orUnavailable } from '../log/unavailable.ts';
 import type { Logger } from '../observe/log.ts';
-import { sparingly } from '../platform/patience.ts';
+import { Patience, sparingly } from '../platform/patience.ts';
 import type { Service } from '../platform/service.ts';
 import { goneBefore, Replacement } from './replacement.ts';
 
@@ -39,6 +40,7 @@ export interface Mirror<T> extends Service {
   change(key: string, build: (current: T | undefined) => T | undefined): Promise<T | undefined>;
 }
 
+type Watch = AsyncIterable<KvWatchEntry> & { stop(): void };
 export type Listener<T> = (key: string, value: T | undefined) => void;
 
 interface MirrorOptions<T> {
@@ -49,8 +51,6 @@ interface MirrorOptions<T> {
   readonly parse: (value: unknown) => T;
 }
 
-/** As long as a process that starts waits for its servers. */
-const LOAD_TIMEOUT_MS = 60_000;
 const WATCH_RETRY_MS = 500;
 const CHECK_MS = 2_000;
 /** Changes of others in a row after which a key is left to them. */
@@ -68,7 +68,7 @@ class KvMirror<T> implements Mirror<T> {
   readonly #options: MirrorOptions<T>;
   readonly #entries = new Map<string, { readonly revision: number; readonly value: T | undefined }>();
   #kv: KV | undefined;
-  #watch: (AsyncIterable<KvWatchEntry> & { stop(): void }) | undefined;
+  #watch: Watch | undefined;
   /** Highest revision that the watch has delivered, or that the bucket had when the watch had delivered all. */
   #heard = 0;
   #watching: Promise<unknown> | undefined;
@@ -167,21 +167,15 @@ class KvMirror<T> implements Mirror<T> {
     throw new TaskledgerError('log_unavailable', { reason: `others keep changing ${key}` });
   }
 
-  async start(): Promise<void> {
+  async start(patience = new Patience()): Promise<void> {
+    const { nc, bucket } = this.#options;
     this.#stopped = new AbortController();
-    const kv = await new Kvm(this.#options.nc).open(this.#options.bucket);
+    const kv = await patience.waitFor(this.name, () => orUnavailable(() => new Kvm(nc).open(bucket)));
     this.#kv = kv;
-    await new Promise<void>((resolve, reject) => {
-      const timer = setTimeout(
-        () => reject(new TaskledgerError('log_unavailable', { reason: `${this.name} did not load` })),
-        LOAD_TIMEOUT_MS,
-      );
-      const loaded = (): void => {
-        clearTimeout(timer);
-        resolve();
-      };
-      this.#watching = Promise.all([this.#run(kv, loaded), this.#check(kv)]);
+    const loaded = new Promise<void>((resolve) => {
+      this.#watching = Promise.all([this.#run(kv, resolve), this.#check(kv)]);
     });
+    await patience.waitFor(this.name, () => loaded);
   }
 
   async stop(): Promise<void> {
@@ -195,10 +189,9 @@ class KvMirror<T> implements Mirror<T> {
   async #run(kv: KV, onLoaded: () => void): Promise<void> {
     while (!this.#stopped.signal.aborted) {
       try {
-        this.#watch = await kv.watch();
-        // A stop during the await found no watch to end.
-        if (this.#stopped.signal.aborted) this.#watch.stop();
-        const { values, streamInfo } = await kv.status();
+        const watch = await this.#unlessStopped(kv.watch().then((made) => this.#orEnd(made)));
+        this.#watch = watch;
+        const { values, streamInfo } = await this.#unlessStopped(kv.status());
         const look = lookOf(streamInfo);
         if (this.#replacement.look(look, this.#heard)) this.#forget();
         const loaded = (): void => {
@@ -206,7 +199,7 @@ class KvMirror<T> implements Mirror<T> {
           onLoaded();
         };
         if (values === 0) loaded();
-        for await (const entry of this.#watch) {
+        for await (const entry of watch) {
           this.#receive(entry);
           if (entry.delta === 0) loaded();
         }
@@ -218,6 +211,17 @@ class KvMirror<T> implements Mirror<T> {
     }
   }
 
+  /** A stop that comes before the watch is there finds none to end. */
+  #orEnd(watch: Watch): Watch {
+    if (this.#stopped.signal.aborted) watch.stop();
+    return watch;
+  }
+
+  /** A stop waits for no answer. */
+  #unlessStopped<A>(answer: Promise<A>): Promise<A> {
+    return new Patience({ signal: this.#stopped.signal }).unlessStopped(answer);
+  }
+
   /** Ends the watch when the bucket has had something new for CHECK_MS that the watch did not deliver. */
   async #check(kv: KV): Promise<void> {
     let heardBefore = -1;
@@ -227,7 +231,7 @@ class KvMirror<T> implements Mirror<T> {
       // A server that does not answer is noticed by the connection.
       // What is heard of while it answers is no sign of anything: a bucket with many writers is always a little behind.
       const heardAtAsking = this.#heard;
-      const look = signal.aborted ? undefined : await lookAt(kv).catch(() => undefined);
+      const look = await this.#unlessStopped(lookAt(kv)).catch(() => undefined);
       if (look === undefined) continue;
       if (this.#replacement.look(look, heardAtAsking)) this.#forget();
       else {

@@ -50,7 +50,7 @@ export function createStreamsDesk({ mirror, needs, watch }: RetentionRecords): S
   });
   return {
     name: 'streams desk',
-    start: () => mirror.start(),
+    start: (patience) => mirror.start(patience),
     stop: () => mirror.stop(),
     report,
     trouble() {

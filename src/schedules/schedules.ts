@@ -68,7 +68,7 @@ export function schedulesOver(mirror: Mirror<Schedule>): Schedules {
 
   return {
     name: 'schedules',
-    start: () => mirror.start(),
+    start: (patience) => mirror.start(patience),
     stop: () => mirror.stop(),
     get: (key) => mirror.get(keyOf(key)),
     list: (tenant) =>

@@ -42,7 +42,7 @@ export interface WorkerOptions {
   readonly version?: string;
   /** `stop()` waits so many ms for running attempts before it aborts them. Default 20 000. */
   readonly shutdownGraceMs?: number;
-  /** `start()` waits this long for NATS before it throws. Default: TASKLEDGER_START_TIMEOUT_MS. */
+  /** `start()` waits this long for NATS, over all its steps together, before it throws. Default: TASKLEDGER_START_TIMEOUT_MS. */
   readonly startTimeoutMs?: number;
   /** A handler that has not ended so many ms after its signal is given up. Default 5 000. */
   readonly abortGraceMs?: number;

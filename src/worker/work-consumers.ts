@@ -4,6 +4,7 @@ import { ensureWorkConsumer } from '../log/streams.ts';
 import type { Names } from '../log/subjects.ts';
 import type { Logger } from '../observe/log.ts';
 import type { Config } from '../platform/config.ts';
+import type { Patience } from '../platform/patience.ts';
 import type { VersionRange } from './handler.ts';
 
 /** One version of a type: it has a consumer of its own. */
@@ -26,6 +27,7 @@ export interface ConsumersWanted {
   readonly ackWaitMs: number | undefined;
   readonly config: Pick<Config, 'ackWaitMs' | 'dispatchGroup'>;
   readonly logger: Logger;
+  readonly patience?: Patience;
 }
 
 /**
@@ -33,7 +35,7 @@ export interface ConsumersWanted {
  * an ack-wait was asked for: all workers and the dispatcher share it. Throws `log_unavailable`.
  */
 export async function ensureConsumers(
-  { nc, names, ackWaitMs, config, logger }: ConsumersWanted,
+  { nc, names, ackWaitMs, config, logger, patience }: ConsumersWanted,
   lines: Iterable<WorkLine>,
 ): Promise<ReadonlyMap<string, number>> {
   const jsm = await jetstreamManager(nc, { checkAPI: false });
@@ -54,7 +56,7 @@ export async function ensureConsumers(
         logger.info({ type, version, from: actual, to: ackWaitMs }, 'ack-wait of the type changed');
       const fromSeq =
         actual === undefined ? await workFrom(nc, names.workFrom(config.dispatchGroup), line) : undefined;
-      await ensureWorkConsumer({ nc, names, config }, type, {
+      await ensureWorkConsumer({ nc, names, config, patience }, type, {
         version,
         ...(fromSeq === undefined ? {} : { fromSeq }),
       });

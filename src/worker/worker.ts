@@ -4,9 +4,9 @@ import { type OpenedLog, openLog } from '../log/open.ts';
 import { clockOfServers } from '../log/server-clock.ts';
 import { names as namesOf } from '../log/subjects.ts';
 import type { Clock } from '../platform/clock.ts';
-import { connectNats } from '../platform/nats.ts';
+import { connectPatiently } from '../platform/nats.ts';
 import { type NatsWatch, watchNats } from '../platform/nats-watch.ts';
-import { type Patience, patiently, sparingly } from '../platform/patience.ts';
+import { Patience, sparingly } from '../platform/patience.ts';
 import type { Service } from '../platform/service.ts';
 import { within } from '../platform/within.ts';
 import { Admission } from './admission.ts';
@@ -160,22 +160,24 @@ class TaskWorker implements Worker {
     try {
       await health.start();
       const patience = this.#patienceAtStart();
-      const nc = connection ?? (await patiently(() => connectNats(config, id), patience));
+      const nc = connection ?? (await connectPatiently(config, id, patience));
       if (connection === undefined) undo.push(() => nc.close());
       connected = nc;
       natsWatch = watchNats(nc, logger);
-      const ackWaits = await patiently(
-        () =>
-          ensureConsumers({ nc, names, ackWaitMs: this.#plan.ackWaitMs, config, logger }, linesOf(runnables)),
-        patience,
+      const { ackWaitMs } = this.#plan;
+      const lines = linesOf(runnables);
+      const ackWaits = await patience.unlessStopped(
+        ensureConsumers({ nc, names, ackWaitMs, config, logger, patience }, lines),
       );
       const log = await openLog({ nc, names, config, logger });
       undo.push(() => log.close());
       const clock = clockOfServers(nc, names);
       undo.push(() => clock.stop());
-      await patiently(() => clock.start(), patience);
+      await clock.start(patience);
       await health.watch(nc);
-      const registry = await WorkerRegistry.open(nc, names);
+      const registry = await patience.waitFor('the registry of workers', () =>
+        WorkerRegistry.open(nc, names),
+      );
       const leastAckWaitMs = Math.min(...ackWaits.values());
       const leases = new LeaseKeeper({
         slots: total,
@@ -188,14 +190,14 @@ class TaskWorker implements Worker {
         logger,
       });
       undo.push(() => leases.stop());
-      await patiently(() => leases.start(), patience);
+      await patience.waitFor('the connection of the leases', () => leases.start());
       const feed = new Feed({ nc, names, active: this.#active });
       undo.push(() => feed.stop());
       feed.start(runnables.keys());
       const opened = await openSpooling({
         directory: this.#plan.spoolDir,
         worker: id,
-        installation: () => patiently(() => installationOf(nc, names), patience),
+        installation: () => patience.waitFor('the log', () => installationOf(nc, names)),
         onProblem: () => this.#tellProblem(),
         logger,
       });
@@ -204,7 +206,7 @@ class TaskWorker implements Worker {
       const bench = this.#makeBench({ nc, log, clock, leases, registry, ackWaits, spooling: opened });
       this.#bench = bench;
       const source = new WorkSource(
-        linesOf(runnables).map((line) => this.#pull(nc, line)),
+        lines.map((line) => this.#pull(nc, line)),
         this.#admission,
       );
       const stopHearing = this.#plan.strayRejections === 'log' ? this.#hearStrays() : () => {};
@@ -232,7 +234,7 @@ class TaskWorker implements Worker {
     const onFailure = sparingly((error: TaskledgerError) =>
       logger.warn({ code: error.code, reason: error.message }, 'waiting for NATS'),
     );
-    return { forMs, signal: this.#stopAsked.signal, onFailure };
+    return new Patience({ forMs, signal: this.#stopAsked.signal, onFailure });
   }
 
   async #run(delivery: Delivery): Promise<void> {

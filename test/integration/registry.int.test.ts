@@ -1,15 +1,18 @@
 import { jetstreamManager } from '@nats-io/jetstream';
 import { Kvm } from '@nats-io/kv';
-import { afterAll, afterEach, describe, expect, test } from 'vitest';
+import { connect, type NatsConnection } from '@nats-io/transport-node';
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ensureStreams } from '../../src/log/streams.ts';
 import { names as namesOf } from '../../src/log/subjects.ts';
 import { silentLogger } from '../../src/observe/log.ts';
 import { loadConfig } from '../../src/platform/config.ts';
+import { Patience } from '../../src/platform/patience.ts';
 import type { PauseScope } from '../../src/registry/controls.ts';
 import { openRegistry, type Registry } from '../../src/registry/registry.ts';
 import { eventually } from '../support/eventually.ts';
 import { recordingLogger } from '../support/read-models.ts';
-import { connectTestNats, testNamespace } from '../support/servers.ts';
+import { connectTestNats, testNamespace, testNatsUrl } from '../support/servers.ts';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
 const prefix = testNamespace(import.meta.url);
 const names = namesOf(prefix);
@@ -199,6 +202,37 @@ test('stopping twice, and before starting, is fine', async () => {
   await registry.start();
   await registry.stop();
   await registry.stop();
+});
+
+describe('a registry whose buckets do not answer', () => {
+  let way: TcpProxy;
+  let away: NatsConnection;
+  beforeEach(async () => {
+    way = await startTcpProxy({ port: Number(new URL(testNatsUrl()).port) });
+    away = await connect({ servers: `127.0.0.1:${way.port}` });
+    way.blackhole();
+  });
+  afterEach(async () => {
+    await away.close();
+    await way.close();
+  });
+
+  test('gives its start up when the patience is at its end, and says which one was waited for', async () => {
+    const registry = openRegistry({ nc: away, names, logger: silentLogger });
+    await expect(registry.start(new Patience({ forMs: 500 }))).rejects.toMatchObject({
+      code: 'log_unavailable',
+      message: expect.stringContaining(`now for mirror of ${names.buckets.tenants}`),
+    });
+  });
+
+  test('ends its start when it is told to, and waits for no answer then', async () => {
+    const stop = new AbortController();
+    const registry = openRegistry({ nc: away, names, logger: silentLogger });
+    const starting = registry.start(new Patience({ forMs: 3_600_000, signal: stop.signal }));
+    stop.abort();
+    await expect(starting).rejects.toMatchObject({ code: 'shutting_down' });
+    await registry.stop();
+  });
 });
 
 describe('an API key', () => {

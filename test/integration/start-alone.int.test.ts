@@ -97,6 +97,24 @@ describe('a process that starts while NATS is away', () => {
     process.kill(child.pid, 'SIGTERM');
     expect(await child.ended).toBe(0);
   });
+
+  test('and is silent, gives up after its time and says how long it has waited', async () => {
+    nats.blackhole();
+    const child = start('all', { TASKLEDGER_START_TIMEOUT_MS: '1000' });
+    expect(await child.ended).toBe(1);
+    expect(child.lines).toContainEqual(
+      expect.stringMatching(/^nats_unreachable: .* waited .* now for NATS$/),
+    );
+  });
+
+  test('and is silent, stops in order when it is told to, without waiting for an answer', async () => {
+    nats.blackhole();
+    // The client alone would wait for 20 s.
+    const child = start('all', { TASKLEDGER_SHUTDOWN_GRACE_MS: '15000' });
+    await child.logged('health and metrics are served');
+    process.kill(child.pid, 'SIGTERM');
+    expect(await child.ended).toBe(0);
+  });
 });
 
 test('a login that NATS refuses is not tried again', async () => {
