@@ -67,7 +67,7 @@ export async function ensureStreams({
   // HISTORY draws from TASKS, so it comes after it.
   for (const wanted of streamConfigs(names, config)) {
     await patience.waitFor(`stream ${wanted.name}`, () =>
-      answered(() => ensureStream(jsm, wanted, { logger, beforeShrinking })),
+      answered(() => ensureStream(jsm, wanted, { names, logger, beforeShrinking })),
     );
   }
 }
@@ -123,11 +123,13 @@ const REPLICAS_NOT_SUPPORTED = 10_074;
 async function ensureStream(
   jsm: JetStreamManager,
   wanted: WantedStream,
-  how: Pick<StreamParts, 'logger'> & { beforeShrinking: StreamParts['beforeShrinking'] | undefined },
+  how: Pick<StreamParts, 'names' | 'logger'> & {
+    beforeShrinking: StreamParts['beforeShrinking'] | undefined;
+  },
 ): Promise<void> {
-  const { logger, beforeShrinking } = how;
-  const actual = await findStream(jsm, wanted.name);
-  if (actual === undefined) {
+  const { names, logger, beforeShrinking } = how;
+  const found = await findStream(jsm, wanted.name);
+  if (found === undefined) {
     try {
       await jsm.streams.add(wanted);
       logger.info({ stream: wanted.name }, 'stream created');
@@ -137,8 +139,13 @@ async function ensureStream(
       return ensureStream(jsm, wanted, how);
     }
   }
+  const used = found.subjects?.filter((subject) => !names.formerSubjects.includes(subject)) ?? [];
+  const actual = { ...found, subjects: used };
   refuseIncompatible(wanted, actual);
-  const changed = CHANGEABLE.filter((key) => wanted[key] !== undefined && wanted[key] !== actual[key]);
+  const changed = [
+    ...CHANGEABLE.filter((key) => wanted[key] !== undefined && wanted[key] !== actual[key]),
+    ...(used.length < (found.subjects?.length ?? 0) ? (['subjects'] as const) : []),
+  ];
   if (changed.length === 0) return;
   const shorter = shorterLimits(wanted, actual);
   if (shorter !== undefined) await beforeShrinking?.(wanted.name, shorter);

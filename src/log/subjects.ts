@@ -55,6 +55,8 @@ export interface Names {
   ring(group: string): string;
   /** What TIMERS stores: schedules and what they fire. */
   readonly timerSubjects: readonly string[];
+  /** What streams of earlier releases store as well, although nothing is published there. */
+  readonly formerSubjects: readonly string[];
   /** The whole live feed. */
   readonly allFeed: string;
   /** How HISTORY names the events that it takes from TASKS: `history.<tenant>.<type>.<event>`. */
@@ -111,7 +113,8 @@ export function names(prefix: string): Names {
     feed: (tenant, type, taskId, event) => `${p}events.${tenant}.${type}.${taskId}.${event}`,
     alarm: (group) => `${p}timers.${group}`,
     ring: (group) => `${p}tick.${group}`,
-    timerSubjects: [`${p}timers.>`, `${p}due.>`, `${p}cron.>`, `${p}tick.>`],
+    timerSubjects: [`${p}timers.>`, `${p}tick.>`],
+    formerSubjects: [`${p}due.>`, `${p}cron.>`],
     allFeed: `${p}events.>`,
     historyTransform: {
       src: `${p}tasks.*.*.*.*`,

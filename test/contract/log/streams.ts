@@ -1,4 +1,4 @@
-import { jetstreamManager } from '@nats-io/jetstream';
+import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { nanos } from '@nats-io/transport-node';
 import { describe, expect, test } from 'vitest';
 import { ensureStreams, ensureWorkConsumer } from '../../../src/log/streams.ts';
@@ -41,6 +41,27 @@ export function streamsAreMade(world: () => World, ground: () => Ground, namespa
       const stream = await jsm.streams.info(fresh.names.streams.tasks);
       expect(stream.config.max_age).toBe(nanos(48 * HOUR_MS));
       expect(stream.config.republish).toMatchObject({ dest: fresh.names.allFeed });
+      await fresh.clear();
+    });
+
+    test('that store what earlier releases had them store lose those subjects, and nothing else', async () => {
+      const fresh = await prepare(world(), namespace);
+      const { names: own, config } = fresh;
+      const nc = await fresh.connect();
+      const jsm = await jetstreamManager(nc);
+      const subjects = [...own.timerSubjects, ...own.formerSubjects];
+      await jsm.streams.update(own.streams.timers, { subjects });
+      const [former = ''] = own.formerSubjects;
+      const js = jetstream(nc);
+      await js.publish(own.alarm('kept'), 'kept');
+      await js.publish(former.replace('>', 'one'), 'kept too');
+      const before = await jsm.streams.info(own.streams.timers);
+      await ensureStreams({ nc, names: own, config, logger: silentLogger });
+      const after = await jsm.streams.info(own.streams.timers);
+      expect(after.config).toEqual({ ...before.config, subjects: own.timerSubjects });
+      expect(after.state).toMatchObject({ messages: 2, last_seq: before.state.last_seq });
+      await js.publish(own.alarm('more'), 'taken');
+      await expect(js.publish(former.replace('>', 'two'), 'not taken')).rejects.toThrow();
       await fresh.clear();
     });
 
