@@ -34,8 +34,16 @@ export interface QueryParts {
   readonly logger: Logger;
 }
 
+/** Questions of read models, and others to the same Postgres. */
+export interface PostgresQuery extends Query, Service {
+  /** Behind the same breaker. Throws `read_model_unavailable`. */
+  readonly postgres: {
+    query<Row extends object>(text: string, values: unknown[]): Promise<{ readonly rows: Row[] }>;
+  };
+}
+
 /** Answers from the read models. Starts without Postgres, and answers as soon as it is there. */
-export function createQuery({ pool, nc, names, lastSeq, lookEveryMs, logger }: QueryParts): Query & Service {
+export function createQuery({ pool, nc, names, lastSeq, lookEveryMs, logger }: QueryParts): PostgresQuery {
   const staleness = lastSeq === undefined ? undefined : new Staleness(lastSeq);
   const database = new Database({
     pool,
@@ -126,6 +134,11 @@ export function createQuery({ pool, nc, names, lastSeq, lookEveryMs, logger }: Q
       return { state, facts };
     },
     position: () => reflected.refresh(),
+    postgres: {
+      query: async <Row extends object>(text: string, values: unknown[]) => ({
+        rows: await database.rows<Row>({ text, values }),
+      }),
+    },
     waitFor: (seq, timeoutMs) => reflected.waitFor(seq, timeoutMs),
   };
 }

@@ -122,7 +122,8 @@ function openReadModels({ config, nc, names, log, logger }: Parts) {
   const lastSeq = async (): Promise<number> => (await log.bounds()).lastSeq;
   const query = createQuery({ pool, nc, names, lastSeq, lookEveryMs: config.databaseLookEveryMs, logger });
   const known = projections(config).map(({ name }) => name);
-  return { pool, query, desk: createProjectionDesk({ pool, nc, names, projections: known }) };
+  const desk = createProjectionDesk({ postgres: query.postgres, nc, names, projections: known });
+  return { pool, query, desk };
 }
 
 function openOperationsOver(

@@ -63,7 +63,7 @@ export async function rebuildRate(options: RebuildRateOptions): Promise<RebuildR
     log(`${events} events are in HISTORY`);
 
     const desk = createProjectionDesk({
-      pool,
+      postgres: pool,
       nc,
       names,
       projections: projections(config).map(({ name }) => name),

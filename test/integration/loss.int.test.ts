@@ -92,7 +92,7 @@ test('with every consumer, snapshot, timer and lease lost while tasks are under 
   await projector.whenCaughtUp((await world.log.bounds()).lastSeq);
   const desk = createProjectionDesk({
     ...parts,
-    pool: database.pool,
+    postgres: database.pool,
     projections: models().map(({ name }) => name),
   });
   const { id } = await desk.verify('all', { by: 'test' });

@@ -1,13 +1,17 @@
 import { afterAll, expect, onTestFinished, test } from 'vitest';
+import { createProjectionDesk } from '../../projections/engine/rebuild/desk.ts';
+import { ensureStreams } from '../../src/log/streams.ts';
+import { names as namesOf } from '../../src/log/subjects.ts';
 import { silentLogger } from '../../src/observe/log.ts';
 import { type Config, loadConfig } from '../../src/platform/config.ts';
 import { migrate } from '../../src/platform/migrate.ts';
 import { createPool } from '../../src/platform/postgres.ts';
 import { Database } from '../../src/query/database.ts';
+import { createQuery } from '../../src/query/postgres-query.ts';
 import { checkpoints } from '../../src/query/sql.ts';
 import { eventually } from '../support/eventually.ts';
 import { openModelDatabase, recordingLogger } from '../support/read-models.ts';
-import { createTestDatabase } from '../support/servers.ts';
+import { connectTestNats, createTestDatabase, testNamespace } from '../support/servers.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
 const [migrated, empty] = [
@@ -115,4 +119,30 @@ test('a Postgres without read models is away until they are made, and is told of
   await migrate(empty.url, { logger: silentLogger });
   await eventually(async () => expect(await database.rows(checkpoints)).toEqual([]));
   expect(logger.lines.map(({ level }) => level)).toEqual(['error', 'info']);
+});
+
+test('work on the read models is refused by the same breaker, with how far they are behind, and none of it reaches Postgres', async () => {
+  const { proxy, pool, logger } = await setup({});
+  const nc = await connectTestNats();
+  onTestFinished(() => nc.close());
+  const names = namesOf(testNamespace(import.meta.url));
+  await ensureStreams({ nc, names, config: loadConfig({}), logger: silentLogger });
+  const lastSeq = async () => 7;
+  const query = createQuery({ pool, nc, names, lastSeq, lookEveryMs: NEVER_MS, logger });
+  const desk = createProjectionDesk({ postgres: query.postgres, nc, names, projections: ['tasks'] });
+  expect((await desk.status()).jobs).toEqual([]);
+  await query.position();
+
+  proxy.cut();
+  for (let n = 0; n < 3; n++) await expect(query.position()).rejects.toMatchObject(REFUSED);
+  proxy.blackhole();
+  const refused = { ...REFUSED, details: { lagEvents: 7, reason: expect.stringContaining('7 events') } };
+  const [id, by] = ['00000000-0000-4000-8000-000000000000', 'test'];
+  await expect(desk.status()).rejects.toMatchObject(refused);
+  await expect(desk.job(id)).rejects.toMatchObject(refused);
+  await expect(desk.stop(id)).rejects.toMatchObject(refused);
+  await expect(desk.verify('tasks', { by })).rejects.toMatchObject(refused);
+  await expect(desk.rebuild('tasks', { acceptLoss: true, by })).rejects.toMatchObject(refused);
+  await expect(desk.build({ schema: 'then', until: { seq: 1 }, by })).rejects.toMatchObject(refused);
+  expect([pool.totalCount, proxy.swallowedBytes()]).toEqual([0, 0]);
 });

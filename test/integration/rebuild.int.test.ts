@@ -39,7 +39,7 @@ async function setup() {
 
 function deskOn(ground: LogGround, database: ModelDatabase) {
   const { nc, names } = ground;
-  const desk = createProjectionDesk({ pool: database.pool, nc, names, projections: NAMES });
+  const desk = createProjectionDesk({ postgres: database.pool, nc, names, projections: NAMES });
   const startRebuilder = async (logger: Logger = silentLogger) => {
     const pool = createPool(
       { ...loadConfig({}), databaseUrl: database.url, databaseTimeoutMs: 60_000 },

@@ -1,13 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import type { NatsConnection } from '@nats-io/transport-node';
-import type pg from 'pg';
 import { TaskledgerError } from '../../../src/domain/errors.ts';
 import type { Names } from '../../../src/log/subjects.ts';
 import { orUnavailable } from '../../../src/log/unavailable.ts';
 import { readModelUnavailable } from '../../../src/platform/postgres.ts';
 import { LogInspector } from '../log-state.ts';
 import type { Job, JobKind } from './job.ts';
-import { activeJobOn, discardJob, insertJob, jobById, newestJobs, resumeJob, stopJob } from './job-table.ts';
+import {
+  type Asker,
+  activeJobOn,
+  discardJob,
+  insertJob,
+  jobById,
+  newestJobs,
+  resumeJob,
+  stopJob,
+} from './job-table.ts';
 
 export interface ProjectionStatus {
   readonly name: string;
@@ -50,7 +58,8 @@ export interface ProjectionDesk {
 export type PointInLog = { readonly seq: number } | { readonly at: number };
 
 export interface DeskParts {
-  readonly pool: pg.Pool;
+  /** A pool, or what refuses at once while Postgres is away: its errors of the catalogue pass. */
+  readonly postgres: Asker;
   readonly nc: NatsConnection;
   readonly names: Names;
   readonly projections: readonly string[];
@@ -58,14 +67,14 @@ export interface DeskParts {
 
 const JOBS_SHOWN = 20;
 
-export function createProjectionDesk({ pool, nc, names, projections }: DeskParts): ProjectionDesk {
+export function createProjectionDesk({ postgres, nc, names, projections }: DeskParts): ProjectionDesk {
   const inspector = new LogInspector({ nc, names });
 
   const ofPostgres = async <T>(ask: () => Promise<T>): Promise<T> => {
     try {
       return await ask();
     } catch (error) {
-      throw readModelUnavailable(error);
+      throw error instanceof TaskledgerError ? error : readModelUnavailable(error);
     }
   };
 
@@ -83,9 +92,11 @@ export function createProjectionDesk({ pool, nc, names, projections }: DeskParts
     by: string;
   }): Promise<Job> => {
     const { by, schema } = request;
-    const job = await ofPostgres(() => insertJob(pool, { ...request, id: randomUUID(), requestedBy: by }));
+    const job = await ofPostgres(() =>
+      insertJob(postgres, { ...request, id: randomUUID(), requestedBy: by }),
+    );
     if (job !== undefined) return job;
-    const active = await ofPostgres(() => activeJobOn(pool, schema));
+    const active = await ofPostgres(() => activeJobOn(postgres, schema));
     const { id: jobId = '', state = 'ended' } = active ?? {};
     throw new TaskledgerError('projection_job_active', { jobId, state, schema });
   };
@@ -93,16 +104,16 @@ export function createProjectionDesk({ pool, nc, names, projections }: DeskParts
   const move = async (
     id: string,
     wish: string,
-    how: (pool: pg.Pool, id: string) => Promise<Job | undefined>,
+    how: (asker: Asker, id: string) => Promise<Job | undefined>,
   ): Promise<Job> => {
-    const moved = await ofPostgres(() => how(pool, id));
+    const moved = await ofPostgres(() => how(postgres, id));
     if (moved !== undefined) return moved;
     const { state } = await find(id);
     throw new TaskledgerError('projection_job_ended', { jobId: id, state, wish });
   };
 
   const find = async (id: string): Promise<Job> => {
-    const job = await ofPostgres(() => jobById(pool, id));
+    const job = await ofPostgres(() => jobById(postgres, id));
     if (job === undefined) throw new TaskledgerError('projection_job_not_found', { jobId: id });
     return job;
   };
@@ -118,7 +129,7 @@ export function createProjectionDesk({ pool, nc, names, projections }: DeskParts
         Promise.all([inspector.state(), inspector.firstKept()]),
       );
       const [{ rows }, jobs] = await ofPostgres(() =>
-        Promise.all([pool.query<StatusRow>(STATUS, [projections]), newestJobs(pool, JOBS_SHOWN)]),
+        Promise.all([postgres.query<StatusRow>(STATUS, [projections]), newestJobs(postgres, JOBS_SHOWN)]),
       );
       return {
         log: { firstSeq, lastSeq },
@@ -147,7 +158,7 @@ export function createProjectionDesk({ pool, nc, names, projections }: DeskParts
 
     async build({ schema, until, by }) {
       const { rows } = await ofPostgres(() =>
-        pool.query('select from pg_namespace where nspname = $1', [schema]),
+        postgres.query('select from pg_namespace where nspname = $1', [schema]),
       );
       if (rows.length > 0) throw new TaskledgerError('schema_in_use', { schema });
       const untilSeq = await orUnavailable(async () => {

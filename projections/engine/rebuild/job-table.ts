@@ -1,4 +1,3 @@
-import type pg from 'pg';
 import type { Job, JobKind, JobPhase, JobReport, JobState } from './job.ts';
 
 /** A projector that is not heard of for so long has lost its job. */
@@ -45,7 +44,10 @@ const jobOf = (row: JobRow): Job => ({
   finishedAt: row.finished_at?.toISOString() ?? null,
 });
 
-type Asker = Pick<pg.Pool, 'query'>;
+/** Whoever puts statements to Postgres: a pool, or what stands before one. */
+export interface Asker {
+  query<Row extends object>(text: string, values: unknown[]): Promise<{ readonly rows: Row[] }>;
+}
 
 async function jobs(asker: Asker, text: string, values: unknown[]): Promise<Job[]> {
   return (await asker.query<JobRow>(text, values)).rows.map(jobOf);
