@@ -190,7 +190,10 @@ class TaskWorker implements Worker {
         logger,
       });
       undo.push(() => leases.stop());
-      await patience.waitFor('the connection of the leases', () => leases.start());
+      const { natsUrl: url } = this.#plan.leaseNats;
+      await patience.waitFor('the connection of the leases', () => leases.start(), {
+        unanswered: () => new TaskledgerError('nats_unreachable', { url, reason: 'no answer' }),
+      });
       const feed = new Feed({ nc, names, active: this.#active });
       undo.push(() => feed.stop());
       feed.start(runnables.keys());
