@@ -52,6 +52,9 @@ const MAX_PARK_MS = 60_000;
 const patienceWith = ({ info: { deliveryCount } }: JsMsg): number =>
   Math.min(MAX_PARK_MS, PARK_MS * 2 ** Math.min(10, deliveryCount - 1));
 
+const isDelayedFull = (error: unknown): error is TaskledgerError =>
+  error instanceof TaskledgerError && error.code === 'delayed_full';
+
 export function createGateway(options: GatewayOptions): Gateway {
   return new SubmissionGateway(options);
 }
@@ -182,14 +185,20 @@ class SubmissionGateway implements Gateway {
     }
   }
 
-  /** Undefined when the message is to be parked. */
+  /** Undefined when there is no room for its task, and the message is to be parked. */
   async #receiptOf(message: JsMsg, address: Addressed): Promise<Receipt | undefined> {
     const { intake, tenants, backlog } = this.#options;
+    const parts = { intake, tenants };
     const full = backlog.fullTenant(address.tenant);
-    if (full === undefined) return receive(message, address, { intake, tenants });
+    let lacksRoom = full && new TaskledgerError('tenant_backlog_full', { ...full });
+    try {
+      if (lacksRoom === undefined) return await receive(message, address, parts);
+    } catch (error) {
+      if (!isDelayedFull(error)) throw error;
+      lacksRoom = error;
+    }
     if (!(await this.#crowd.isCrowdedBy(address.tenant))) return undefined;
-    const error = new TaskledgerError('tenant_backlog_full', { ...full });
-    return turnAway(message, address, error, { intake, tenants });
+    return turnAway(message, address, lacksRoom, parts);
   }
 
   /** A tenant with too much waiting waits with its further submissions too, and no other tenant waits with it. */

@@ -5,6 +5,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { TaskledgerError } from '../../src/domain/errors.ts';
 import { createGateway } from '../../src/intake/gateway.ts';
 import { INTAKE_CONSUMER } from '../../src/intake/intake-consumer.ts';
+import { issue } from '../../src/intake/issue.ts';
+import { refused } from '../../src/intake/outcome.ts';
 import { turnAway } from '../../src/intake/turn-away.ts';
 import { silentLogger } from '../../src/observe/log.ts';
 import { startApi } from '../support/api.ts';
@@ -21,10 +23,17 @@ const { nc, names, intake, registry, log } = api;
 const js = jetstream(nc);
 const jsm = await jetstreamManager(nc);
 const fullTenants = new Set<string>();
+/** Of whose type no more tasks may wait for a time. */
+const delayedFull = new Set<string>();
+const noMoreLater = refused([issue('delayed_full', { type: 'mail', waiting: 9, limit: 9 })]);
 const gatewayOptions = {
   nc,
   names,
-  intake,
+  intake: {
+    ...intake,
+    submit: async (...asked: Parameters<typeof intake.submit>) =>
+      delayedFull.has(asked[0]) ? noMoreLater : intake.submit(...asked),
+  },
   tenants: registry.tenants,
   maxParked: LIMIT,
   logger: silentLogger,
@@ -105,6 +114,22 @@ test('a full tenant that floods is refused from the limit on; another full one w
   expect(codes).toEqual(new Set([undefined, 'tenant_backlog_full']));
   expect(gateway.stats()['tenant_backlog_full']).toBe(flood.answers.filter(({ ok }) => !ok).length);
   for (const sent of [flood, modest, calm]) sent.stop();
+}, 240_000);
+
+test('so is one that floods with tasks for later when no more of them may wait', async () => {
+  delayedFull.add('flood');
+  const flood = await send('flood', keysOf(FLOOD));
+  const calm = await send('calm', keysOf(MODEST));
+  await eventually(() => expect(calm.answers).toHaveLength(MODEST), { timeoutMs: 60_000 });
+  expect(calm.answers.filter(({ ok }) => !ok)).toEqual([]);
+  expect(flood.answers[0]).toMatchObject({ ok: false, error: { code: 'delayed_full' } });
+
+  delayedFull.clear();
+  await eventually(async () => expect(await stored()).toBe(0), { timeoutMs: 90_000, intervalMs: 100 });
+  await nc.flush();
+  const codes = new Set(flood.answers.map(({ error }) => error?.code));
+  expect(codes).toEqual(new Set([undefined, 'delayed_full']));
+  for (const { stop } of [flood, calm]) stop();
 }, 240_000);
 
 test('a refused message whose ack was lost is acked when it comes again, and nothing more; its key may be used again', async () => {
