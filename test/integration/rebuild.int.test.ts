@@ -40,11 +40,23 @@ async function setup() {
 function deskOn(ground: LogGround, database: ModelDatabase) {
   const { nc, names } = ground;
   const desk = createProjectionDesk({ postgres: database.pool, nc, names, projections: NAMES });
-  const startRebuilder = async (logger: Logger = silentLogger) => {
+  /** `fails` is asked before each statement: what it answers is thrown instead. */
+  const startRebuilder = async (
+    logger: Logger = silentLogger,
+    fails: (text: string) => Error | undefined = () => undefined,
+  ) => {
     const pool = createPool(
       { ...loadConfig({}), databaseUrl: database.url, databaseTimeoutMs: 60_000 },
       'test rebuild',
     );
+    const query = pool.query.bind(pool) as (...asked: unknown[]) => Promise<unknown>;
+    Object.assign(pool, {
+      async query(...asked: unknown[]) {
+        const failure = fails(String(asked[0]));
+        if (failure !== undefined) throw failure;
+        return query(...asked);
+      },
+    });
     const rebuilder = createRebuilder({ nc, names, pool, projections: models, clock: systemClock, logger });
     closers.push(async () => {
       await rebuilder.stop();
@@ -62,7 +74,7 @@ const whenEnded = (desk: ProjectionDesk, { id }: Job): Promise<Job> =>
       const job = await desk.job(id);
       return job.finishedAt === null ? false : job;
     },
-    { timeoutMs: 30_000 },
+    { timeoutMs: 60_000 },
   );
 
 const by = 'ada';
@@ -159,6 +171,29 @@ describe('a read model', () => {
     expect(await whenEnded(desk, job)).toMatchObject({ state: 'done', position: 3_000 });
     expect(await database.hashes()).toEqual(expected);
   });
+
+  test.each([
+    { failure: new Error('Connection terminated unexpectedly'), ends: 'done', told: 'broken off' },
+    { failure: new RangeError('bad'), ends: 'failed', told: 'failed' },
+  ])(
+    'goes on with its rebuild after $failure, unless that is for good: $ends',
+    async ({ failure, ends, told }) => {
+      const { ground, database, desk, startRebuilder } = await setup();
+      const projector = ground.projector(database.pool);
+      await projector.start();
+      await projector.whenCaughtUp(await ground.append(randomLives({ seed: 24, tasks: 20, events: 500 })));
+      const lines = recordingLogger();
+      let failures = 0;
+      await startRebuilder(lines, (text) => {
+        if (!text.startsWith('analyze') || failures > 0) return undefined;
+        failures += 1;
+        return failure;
+      });
+      const job = await whenEnded(desk, await desk.rebuild('tasks', { acceptLoss: false, by }));
+      expect(job).toMatchObject({ state: ends, error: ends === 'done' ? null : 'bad' });
+      expect(lines.lines.map(({ message }) => message).join()).toContain(told);
+    },
+  );
 
   test('may be lost with all of Postgres, and with the hot window, and comes back from HISTORY', async () => {
     const { ground, database } = await setup();

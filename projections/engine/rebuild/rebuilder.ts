@@ -5,7 +5,7 @@ import { TaskledgerError } from '../../../src/domain/errors.ts';
 import type { Names } from '../../../src/log/subjects.ts';
 import type { Logger } from '../../../src/observe/log.ts';
 import type { Clock } from '../../../src/platform/clock.ts';
-import { postgresReason } from '../../../src/platform/postgres.ts';
+import { isDataError, postgresReason } from '../../../src/platform/postgres.ts';
 import type { Service } from '../../../src/platform/service.ts';
 import { pause } from '../connection.ts';
 import { LogInspector } from '../log-state.ts';
@@ -32,6 +32,8 @@ export interface RebuilderParts {
 
 const POLL_MS = 1_000;
 const PROGRESS_MS = 500;
+/** A job that is broken off again and again, and has come no further for so long, has failed. */
+const NO_PROGRESS_MS = 15 * 60_000;
 /** The tables follow the live ones; once so close, the switch holds up the projector only for a moment. */
 const CLOSE_EVENTS = 5_000;
 /** Idle passes between two looks for what jobs have left behind. */
@@ -46,15 +48,20 @@ export function createRebuilder(parts: RebuilderParts): Service {
   const runner = randomUUID();
   const stopping = new AbortController();
   let running: Promise<void> | undefined;
+  /** The job that was broken off last, how far it was, and since when (performance clock). */
+  let stuck = { job: '', position: 0, since: 0 };
 
-  /** One pass: what it returns is whether there was a job. */
+  /** One pass: what it returns is whether there was a job that need not wait. */
   const runOnce = async (): Promise<boolean> => {
     const job = await claimJob(parts.pool, runner);
     if (job === undefined) return false;
-    await new JobRun({ ...parts, logger: logger.child({ job: job.id }) }, { job, runner }).run(
-      stopping.signal,
-    );
-    return true;
+    const run = new JobRun({ ...parts, logger: logger.child({ job: job.id }) }, { job, runner });
+    const mayGoOn = (position: number): boolean => {
+      if (stuck.job !== job.id || position > stuck.position)
+        stuck = { job: job.id, position, since: performance.now() };
+      return performance.now() - stuck.since < NO_PROGRESS_MS;
+    };
+    return (await run.run(stopping.signal, mayGoOn)) !== 'broken off';
   };
 
   const sweep = async (): Promise<void> => {
@@ -118,7 +125,11 @@ class JobRun {
     });
   }
 
-  async run(processStops: AbortSignal): Promise<void> {
+  /** `mayGoOn` is asked, with how far it is, when the servers have failed it in a way that may pass. */
+  async run(
+    processStops: AbortSignal,
+    mayGoOn: (position: number) => boolean,
+  ): Promise<'left' | 'broken off'> {
     const { pool, logger } = this.#parts;
     const { kind, projections, schema, position } = this.#job;
     const end = (): void => this.#end.abort();
@@ -139,6 +150,12 @@ class JobRun {
       } else {
         const reason =
           error instanceof TaskledgerError ? `${error.code}: ${error.message}` : postgresReason(error);
+        const position = this.#builder.position();
+        if (mayPass(error) && mayGoOn(position)) {
+          await leave({ state: 'waiting', error: reason });
+          logger.warn({ reason, position }, 'projection job is broken off; it goes on from there');
+          return 'broken off';
+        }
         await leave({ state: 'failed', error: reason });
         logger.error({ error, reason }, 'projection job has failed');
       }
@@ -147,6 +164,7 @@ class JobRun {
       processStops.removeEventListener('abort', end);
       this.#builder.close();
     }
+    return 'left';
   }
 
   get #at(): { id: string; runner: string } {
@@ -247,6 +265,10 @@ class JobRun {
     };
   }
 }
+
+/** Servers that were away, an election, a lock: not what a value or the catalogue says for good. */
+const mayPass = (error: unknown): boolean =>
+  error instanceof TaskledgerError ? error.retryable : !isDataError(error);
 
 /** For the log: the sample stays in the job. */
 const brief = ({ tables, ...rest }: JobReport) => ({
