@@ -92,7 +92,7 @@ export class Patience {
 
   #atEnd(what: string, last: TaskledgerError, startedAt: number): TaskledgerError {
     const inAllMs = this.#forMs - this.#leftMs + performance.now() - startedAt;
-    const reason = `${String(last.details['reason'] ?? last.message)}; this start has waited ${seconds(inAllMs)} s for its servers, now for ${what}`;
+    const reason = `${String(last.details['reason'] ?? last.message)}; waited ${seconds(inAllMs)} s for the servers in all, now for ${what}`;
     return new TaskledgerError(last.code, { ...last.details, reason }, { cause: last });
   }
 
