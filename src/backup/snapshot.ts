@@ -1,5 +1,6 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { StreamConfig, StreamState } from '@nats-io/jetstream';
-import { createInbox, type Msg, type NatsConnection } from '@nats-io/transport-node';
+import { createInbox, type Msg, type NatsConnection, RequestError } from '@nats-io/transport-node';
 import { TaskledgerError } from '../domain/errors.ts';
 
 /**
@@ -17,6 +18,8 @@ const SILENCE_MS = 60_000;
 const CHUNK_BYTES = 128 * 1_024;
 /** Chunks on their way to the server at a time. */
 const WINDOW = 16;
+const HEARD_WITHIN_MS = 10_000;
+const AGAIN_AFTER_MS = 50;
 const STREAM_NOT_FOUND = 10_059;
 
 interface ApiAnswer {
@@ -80,14 +83,36 @@ export async function writeSnapshot(
     if (error !== undefined) throw failed(stream, error.description);
   };
   const onTheirWay: Promise<void>[] = [];
+  let heard = false;
   for await (const chunk of chunks) {
     for (let from = 0; from < chunk.length; from += CHUNK_BYTES) {
-      onTheirWay.push(send(chunk.subarray(from, from + CHUNK_BYTES)).then(refuse));
+      const piece = chunk.subarray(from, from + CHUNK_BYTES);
+      if (!heard) {
+        await onceHeard(() => send(piece).then(refuse));
+        heard = true;
+        continue;
+      }
+      const sent = send(piece).then(refuse);
+      // Those behind one that fails are not waited for any more.
+      sent.catch(() => undefined);
+      onTheirWay.push(sent);
       if (onTheirWay.length >= WINDOW) await onTheirWay.shift();
     }
   }
   await Promise.all(onTheirWay);
   refuse(await send(new Uint8Array()));
+}
+
+/** In a cluster the server that answered may not be heard of yet where we are connected: what nobody has heard is sent again. */
+async function onceHeard(send: () => Promise<void>): Promise<void> {
+  for (const deadline = performance.now() + HEARD_WITHIN_MS; ; await delay(AGAIN_AFTER_MS)) {
+    try {
+      return await send();
+    } catch (error) {
+      const unheard = error instanceof RequestError && error.isNoResponders();
+      if (!unheard || performance.now() > deadline) throw error;
+    }
+  }
 }
 
 async function* withinSilence(chunks: AsyncIterable<Msg>, stream: string): AsyncIterable<Msg> {

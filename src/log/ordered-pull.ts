@@ -7,6 +7,7 @@ import {
   type Subscription,
 } from '@nats-io/transport-node';
 import { inboxPrefixOf } from './inbox.ts';
+import { msOfNanos } from './stored-at.ts';
 
 /** A message as the consumer delivered it. `seq` and `storedAt` (ms) are those of the stream that is read. */
 export interface Delivered {
@@ -181,6 +182,6 @@ export function deliveryOf(reply: string): { streamSeq: number; consumerSeq: num
   return {
     streamSeq: Number(tokens[first]),
     consumerSeq: Number(tokens[first + 1]),
-    storedAt: Math.floor(Number(tokens[first + 2]) / 1e6),
+    storedAt: msOfNanos(tokens[first + 2]),
   };
 }

@@ -1,5 +1,6 @@
 import { decodeEvent } from '../domain/codec.ts';
 import type { Recorded, TaskEvent } from '../domain/events.ts';
+import { msOfNanos } from '../log/stored-at.ts';
 
 /** Where a delivery stands, as its ack subject says. */
 export interface DeliveryInfo {
@@ -31,7 +32,7 @@ export function parseAckSubject(ackSubject: string): DeliveryInfo | undefined {
   if (first === undefined) return undefined;
   const deliveryCount = Number(tokens[first]);
   const seq = Number(tokens[first + 1]);
-  const storedAt = Math.floor(Number(tokens[first + 3]) / 1e6);
+  const storedAt = msOfNanos(tokens[first + 3]);
   return Number.isSafeInteger(seq) && seq > 0 ? { seq, deliveryCount, storedAt } : undefined;
 }
 

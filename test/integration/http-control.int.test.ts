@@ -274,8 +274,9 @@ test('why a task is not running, or that it is', async () => {
     expect((await why(nobody.id)).sentence).toContain('no worker for nobody is registered'),
   );
   await post('/v1/queues/paused/pause', { reason: 'provider is down' });
-  const paused = await submit({ type: 'paused' });
+  // Until the dispatcher has heard of the pause, it queues what comes.
   await eventually(async () => {
+    const paused = await submit({ type: 'paused' });
     const { sentence, facts } = await why(paused.id);
     expect(sentence).toMatch(/type paused is paused by key:\w+ \(provider is down\)/);
     expect(facts[0]).toMatchObject({ kind: 'paused', reason: 'provider is down' });
