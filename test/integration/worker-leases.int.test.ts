@@ -146,7 +146,7 @@ describe('an attempt goes back by itself, and counts', () => {
     await victim.kill('SIGKILL');
     const heir = await rig.worker({ types: { [TYPE]: () => 'heir' } });
     await expectRecovery(id, victim.id);
-    expect(heir.stats()).toMatchObject({ reclaimed: 1, completed: 1 });
+    await eventually(() => expect(heir.stats()).toMatchObject({ reclaimed: 1, completed: 1 }));
   });
 
   test.each([
@@ -279,7 +279,7 @@ describe('cut off from NATS', () => {
     // It takes new work over the new connection.
     const next = await rig.enqueue();
     await rig.event(next, 'COMPLETED');
-    expect(worker.stats().completed).toBe(2);
+    await eventually(() => expect(worker.stats().completed).toBe(2));
     await worker.stop();
     await proxy.close();
   });

@@ -185,7 +185,7 @@ describe('a worker that stops', () => {
     const ids = await Promise.all(Array.from({ length: 20 }, () => rig.enqueue()));
     // Well under the ack-wait: nothing sits with the stopping worker.
     await Promise.all(ids.map((id) => rig.event(id, 'COMPLETED')));
-    expect(second.stats().completed).toBe(20);
+    await eventually(() => expect(second.stats().completed).toBe(20));
     finish.open();
     await draining;
     await rig.event(held, 'COMPLETED');
