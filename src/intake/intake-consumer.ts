@@ -6,8 +6,8 @@ import {
   jetstreamManager,
 } from '@nats-io/jetstream';
 import { type NatsConnection, nanos } from '@nats-io/transport-node';
-import { TaskledgerError } from '../domain/errors.ts';
 import type { Names } from '../log/subjects.ts';
+import { orUnavailable } from '../log/unavailable.ts';
 
 export const INTAKE_CONSUMER = 'intake';
 const ACK_WAIT_MS = 30_000;
@@ -34,7 +34,7 @@ export class IntakeConsumer {
   async ensure(): Promise<void> {
     const { names, maxAckPending } = this.#options;
     const stream = names.streams.submissions;
-    try {
+    await orUnavailable(async () => {
       const { consumers } = await this.#manager();
       await consumers
         .add(stream, {
@@ -50,9 +50,7 @@ export class IntakeConsumer {
           if (!(error instanceof JetStreamApiError) || error.code !== CONSUMER_EXISTS) throw error;
           return consumers.update(stream, INTAKE_CONSUMER, { max_ack_pending: maxAckPending });
         });
-    } catch (cause) {
-      throw new TaskledgerError('log_unavailable', { reason: (cause as Error).message }, { cause });
-    }
+    });
   }
 
   /** Messages that are delivered and not acked yet, at all processes: in work, or sent back to come again. */

@@ -1,6 +1,6 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Bulk, Verified } from '../checker/evidence.ts';
 import type { AnswerBody, Call } from '../load/http.ts';
+import { cameTrue } from './came-true.ts';
 
 /** What the product says of itself at the end of a run. */
 export interface Answers {
@@ -10,7 +10,7 @@ export interface Answers {
 }
 
 const WITHIN_MS = 120_000;
-const POLL_MS = 500;
+const PATIENCE = { withinMs: WITHIN_MS, pollMs: 500 };
 const KINDS = [
   { kind: 'replay', path: '/v1/replays', list: 'replays', moves: ['replayed'] },
   {
@@ -27,7 +27,7 @@ export async function endedBulks(
   operatorKey: string,
 ): Promise<Pick<Answers, 'bulks' | 'complaints'>> {
   const bulks = new Map<string, Bulk>();
-  await until(async () => {
+  await cameTrue(async () => {
     for (const { kind, path, list, moves } of KINDS) {
       const { ok, body } = await call({ key: operatorKey, method: 'GET', path });
       if (!ok) return false;
@@ -38,7 +38,7 @@ export async function endedBulks(
       }
     }
     return [...bulks.values()].every(({ state }) => state !== 'running');
-  });
+  }, PATIENCE);
   const running = [...bulks.values()].filter(({ state }) => state === 'running');
   return {
     bulks: [...bulks.values()],
@@ -52,18 +52,18 @@ export async function verifyAll(
   operatorKey: string,
 ): Promise<Pick<Answers, 'verified' | 'complaints'>> {
   let id: string | undefined;
-  await until(async () => {
+  await cameTrue(async () => {
     const asked = await call({ key: operatorKey, path: '/v1/projections/all/verify', body: {} });
     if (asked.status === 202) id = asked.body.id;
     return id !== undefined;
-  });
+  }, PATIENCE);
   if (id === undefined) return { verified: [], complaints: [`no verification began in ${WITHIN_MS} ms`] };
   let job: Job | undefined;
-  const isOver = await until(async () => {
+  const isOver = await cameTrue(async () => {
     const { body } = await call({ key: operatorKey, method: 'GET', path: `/v1/projections/jobs/${id}` });
     job = body as unknown as Job;
     return ['done', 'failed', 'discarded'].includes(job.state);
-  });
+  }, PATIENCE);
   const { state, error, report } = job ?? { state: 'silent', error: null, report: null };
   if (!isOver || report === null)
     return { verified: [], complaints: [`the verification is ${state}: ${error ?? 'too slow'}`] };
@@ -97,11 +97,4 @@ interface Table {
   readonly changed: number;
   readonly fromSeq: number | null;
   readonly sample: readonly unknown[];
-}
-
-/** A request that fails is made again. False when the time is over. */
-async function until(isSo: () => Promise<boolean>): Promise<boolean> {
-  for (const deadline = Date.now() + WITHIN_MS; Date.now() < deadline; await delay(POLL_MS))
-    if (await isSo().catch(() => false)) return true;
-  return false;
 }
