@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type ConsumerMessages, type JsMsg, jetstream } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { TaskledgerError } from '../domain/errors.ts';
+import { askAgain } from '../log/ask-again.ts';
 import type { Names } from '../log/subjects.ts';
 import type { Logger } from '../observe/log.ts';
 import { monotonicClock } from '../platform/clock.ts';
@@ -124,7 +125,8 @@ class SubmissionGateway implements Gateway {
   async #runOnce(): Promise<void> {
     const { nc, names, backlog } = this.#options;
     if (this.#stopping.signal.aborted) return;
-    const consumer = await jetstream(nc).consumers.get(names.streams.submissions, INTAKE_CONSUMER);
+    const { consumers } = jetstream(nc);
+    const consumer = await askAgain(() => consumers.get(names.streams.submissions, INTAKE_CONSUMER));
     const messages = await consumer.consume({
       max_messages: IN_FLIGHT,
       // The defaults notice a lost leader after 42 s.

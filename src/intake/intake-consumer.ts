@@ -6,6 +6,7 @@ import {
   jetstreamManager,
 } from '@nats-io/jetstream';
 import { type NatsConnection, nanos } from '@nats-io/transport-node';
+import { askAgain } from '../log/ask-again.ts';
 import type { Names } from '../log/subjects.ts';
 import { orUnavailable } from '../log/unavailable.ts';
 
@@ -36,8 +37,8 @@ export class IntakeConsumer {
     const stream = names.streams.submissions;
     await orUnavailable(async () => {
       const { consumers } = await this.#manager();
-      await consumers
-        .add(stream, {
+      await askAgain(() =>
+        consumers.add(stream, {
           durable_name: INTAKE_CONSUMER,
           description: 'Validates submissions; shared by all API processes',
           ack_policy: AckPolicy.Explicit,
@@ -45,11 +46,11 @@ export class IntakeConsumer {
           deliver_policy: DeliverPolicy.All,
           max_deliver: -1,
           max_ack_pending: maxAckPending,
-        })
-        .catch((error: unknown) => {
-          if (!(error instanceof JetStreamApiError) || error.code !== CONSUMER_EXISTS) throw error;
-          return consumers.update(stream, INTAKE_CONSUMER, { max_ack_pending: maxAckPending });
-        });
+        }),
+      ).catch((error: unknown) => {
+        if (!(error instanceof JetStreamApiError) || error.code !== CONSUMER_EXISTS) throw error;
+        return consumers.update(stream, INTAKE_CONSUMER, { max_ack_pending: maxAckPending });
+      });
     });
   }
 

@@ -24,6 +24,9 @@ export interface LeadershipParts {
 const WRONG_REVISION = 10_071;
 /** Renewals and looks in one lease: two may fail before anything happens. */
 const PASSES = 3;
+/** Servers in an election drop a request without a word: no longer is waited for an answer, and then soon asked again. */
+const ANSWER_MS = 1_000;
+const AGAIN_MS = 250;
 const WATCH_RETRY_MS = 500;
 
 /**
@@ -50,6 +53,8 @@ export class Leadership implements Service {
   #wake: (() => void) | undefined;
   /** The key was seen to become free. */
   #released = false;
+  /** The last pass has not come to its end. */
+  #undone = false;
   #givesBack = true;
   readonly #sayTrouble: (error: unknown) => void;
 
@@ -112,10 +117,12 @@ export class Leadership implements Service {
   }
 
   async runOnce(): Promise<void> {
+    this.#undone = false;
     try {
       if (this.#leads) await this.#renew();
       else await this.#tryToLead();
     } catch (error) {
+      this.#undone = true;
       this.#sayTrouble(error);
     }
     if (this.#leads && !this.holds()) this.#follow('not renewed in time');
@@ -137,9 +144,13 @@ export class Leadership implements Service {
     } catch (error) {
       if (!isConflict(error)) throw error;
       const entry = await this.#entry();
-      // An earlier renewal was stored without our hearing of it.
-      if (entry !== undefined && ownerOf(entry) === this.#parts.owner) this.#revision = entry.revision;
-      else this.#follow('another one leads');
+      if (entry === undefined || ownerOf(entry) !== this.#parts.owner) {
+        this.#follow('another one leads');
+        return;
+      }
+      // An earlier renewal was stored without our hearing of it; this one was not.
+      this.#revision = entry.revision;
+      this.#undone = true;
     }
   }
 
@@ -189,7 +200,8 @@ export class Leadership implements Service {
 
   async #opened(): Promise<KV> {
     const { nc, bucket, leaseMs } = this.#parts;
-    this.#kv ??= await new Kvm(jetstream(nc, { timeout: Math.ceil(leaseMs / PASSES) })).open(bucket);
+    const timeout = Math.min(ANSWER_MS, Math.ceil(leaseMs / PASSES));
+    this.#kv ??= await new Kvm(jetstream(nc, { timeout })).open(bucket);
     return this.#kv;
   }
 
@@ -198,7 +210,16 @@ export class Leadership implements Service {
     return this.#kv;
   }
 
-  /** Until the next pass is due, the key is released, or the service stops. A standby is awake when the lease it watches ends. */
+  /** How long until the next pass is due. A standby is awake when the lease it watches ends. */
+  #nextPassMs(): number {
+    const { leaseMs } = this.#parts;
+    const passMs = Math.ceil(leaseMs / PASSES);
+    if (this.#undone) return Math.min(AGAIN_MS, passMs);
+    const leftMs = Math.ceil(this.#since + leaseMs - performance.now());
+    return this.#leads || leftMs <= 0 ? passMs : Math.min(passMs, leftMs);
+  }
+
+  /** Until the next pass is due, the key is released, or the service stops. */
   #pause(): Promise<void> {
     return new Promise((resolve) => {
       const done = (): void => {
@@ -206,13 +227,7 @@ export class Leadership implements Service {
         this.#wake = undefined;
         resolve();
       };
-      const { leaseMs } = this.#parts;
-      const leftMs = this.#since + leaseMs - performance.now();
-      const passMs = leaseMs / PASSES;
-      const timer = setTimeout(
-        done,
-        Math.ceil(this.#leads || leftMs <= 0 ? passMs : Math.min(passMs, leftMs)),
-      );
+      const timer = setTimeout(done, this.#nextPassMs());
       this.#wake = done;
       if (this.#stopping || this.#released) done();
     });

@@ -4,6 +4,7 @@ import type { Recorded } from '../domain/events.ts';
 import { fold, isBeginning, type TaskState } from '../domain/task.ts';
 import type { Logger } from '../observe/log.ts';
 import { createAppend } from './append.ts';
+import { askAgain } from './ask-again.ts';
 import type { EventLog } from './event-log.ts';
 import { Publisher, type PublisherConfig } from './publisher.ts';
 import type { Names } from './subjects.ts';
@@ -43,7 +44,7 @@ export async function openLog({
     readEvent,
     readState: async (tenant, taskId, atLeastSeq) => stateOf(await readTask(tenant, taskId, atLeastSeq)),
     async bounds() {
-      const { state } = await orUnavailable(() => jsm.streams.info(names.streams.tasks));
+      const { state } = await orUnavailable(() => askAgain(() => jsm.streams.info(names.streams.tasks)));
       return { firstSeq: state.first_seq, lastSeq: state.last_seq };
     },
     async close() {

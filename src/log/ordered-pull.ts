@@ -4,8 +4,10 @@ import {
   type Msg,
   type NatsConnection,
   nanos,
+  nuid,
   type Subscription,
 } from '@nats-io/transport-node';
+import { askAgain } from './ask-again.ts';
 import { inboxPrefixOf } from './inbox.ts';
 import { msOfNanos } from './stored-at.ts';
 
@@ -66,7 +68,9 @@ export class OrderedPull {
   /** Makes the consumer and asks for the first messages. Throws what the server or the connection says. */
   async open(): Promise<void> {
     const { nc, jsm, stream, fromSeq } = this.#options;
-    const info = await jsm.consumers.add(stream, {
+    // With a name it is one consumer, however often it is asked for.
+    const wanted = {
+      name: nuid.next(),
       ack_policy: AckPolicy.None,
       replay_policy: ReplayPolicy.Instant,
       ...(fromSeq <= 1
@@ -75,9 +79,10 @@ export class OrderedPull {
       mem_storage: true,
       num_replicas: 1,
       inactive_threshold: nanos(INACTIVE_MS),
-    });
+    };
+    await askAgain(() => jsm.consumers.add(stream, wanted));
     if (this.#ended) return;
-    this.#consumer = info.name;
+    this.#consumer = wanted.name;
     this.#subscription = nc.subscribe(this.#inbox, {
       callback: (error, message) => {
         if (error) this.#break(error.message);

@@ -22,7 +22,7 @@ export type LogReaderOptions = ReaderOptions & {
 };
 
 const FIRST_PAUSE_MS = 50;
-const MAX_PAUSE_MS = 2_000;
+const MAX_PAUSE_MS = 500;
 /** Pause before a batch is offered again that the user could not take. */
 const REOFFER_MS = 500;
 const MIN_CAPACITY = 512;

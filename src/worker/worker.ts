@@ -85,6 +85,8 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 const FLUSH_MS = 2_000;
 /** After which a work item that came to a worker that takes none is delivered again. */
 const HELD_MS = 1_000;
+/** The same for one that was not begun because the log did not answer. */
+const UNANSWERED_MS = 1_000;
 
 /** Modes: made -> starting -> running -> ending -> stopped. Starting may fail, which stops it. */
 class TaskWorker implements Worker {
@@ -247,12 +249,14 @@ class TaskWorker implements Worker {
     } catch (error) {
       const { logger } = this.#plan;
       const fields = { seq: delivery.seq, type: delivery.type };
-      if (error instanceof TaskledgerError && error.code === 'log_unavailable')
+      if (error instanceof TaskledgerError && error.code === 'log_unavailable') {
         logger.warn(
           { ...fields, code: error.code, reason: error.message },
           'attempt not begun: the log does not answer; it comes again',
         );
-      else
+        // Its lease would hold it for the whole ack-wait, long after the log is back.
+        if (bench !== undefined) handBack(bench, delivery, UNANSWERED_MS);
+      } else
         logger.error(
           { ...fields, err: error },
           'attempt broken off; it comes again when its lease has run out',

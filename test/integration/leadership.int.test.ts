@@ -24,10 +24,16 @@ async function candidate(
     key = 'dispatcher.default',
     deafTo,
     leaseMs = LEASE_MS,
-  }: { readonly key?: string; readonly deafTo?: string; readonly leaseMs?: number } = {},
+    asked,
+  }: {
+    readonly key?: string;
+    readonly deafTo?: string;
+    readonly leaseMs?: number;
+    readonly asked?: Map<string, number>;
+  } = {},
 ) {
   const connection = await connectTestNats({ name: owner });
-  const nc: NatsConnection = deafTo === undefined ? connection : hardOfHearing(connection, deafTo);
+  const nc: NatsConnection = deafTo === undefined ? connection : hardOfHearing(connection, deafTo, asked);
   await new Kvm(jetstream(connection)).create(bucket);
   const leadership = new Leadership({
     nc,
@@ -76,4 +82,18 @@ it('who starts while questions get no answer comes to lead all the same', async 
   await next.leadership.look();
   await next.leadership.start();
   await eventually(() => next.leadership.holds());
+});
+
+it('asks again soon when an answer is missing, however long the lease', async () => {
+  const asked = new Map<string, number>();
+  const next = await candidate('sixth', {
+    key: 'dispatcher.long',
+    deafTo: '$JS.API.STREAM.MSG.GET.',
+    leaseMs: 120_000,
+    asked,
+  });
+  await next.leadership.start();
+  expect(next.leadership.holds()).toBe(false);
+  await eventually(() => next.leadership.holds(), { timeoutMs: 20_000 });
+  expect([...asked.values()]).toEqual([2]);
 });

@@ -1,3 +1,4 @@
+import type { NatsConnection } from '@nats-io/transport-node';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { AttemptAborted, defineTask, type HandlerContext, NotRetryable } from '../../src/index.ts';
@@ -17,6 +18,23 @@ const untilAborted = ({ signal }: HandlerContext): Promise<never> =>
     if (signal.aborted) reject(signal.reason as Error);
     signal.addEventListener('abort', () => reject(signal.reason as Error));
   });
+
+/** The connection, but for the first message to a subject with this ending: it cannot be sent. */
+function failingOnce(nc: NatsConnection, ending: string): NatsConnection {
+  let failed = false;
+  const publish: NatsConnection['publish'] = (subject, ...rest) => {
+    if (failed || !subject.endsWith(ending)) return nc.publish(subject, ...rest);
+    failed = true;
+    throw new Error('not sent');
+  };
+  return new Proxy(nc, {
+    get(target, property) {
+      const value: unknown = Reflect.get(target, property, target);
+      if (property === 'publish') return publish;
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
+    },
+  });
+}
 
 describe('an attempt', () => {
   test('is three events and one ack', async () => {
@@ -169,6 +187,30 @@ describe('an attempt', () => {
     expect((await rig.event(id, kind as 'FAILED')).data).toMatchObject(data);
     await rig.whenAllAcked();
     expect(worker.stats().running).toBe(0);
+  });
+});
+
+describe('an attempt that the log does not let begin', () => {
+  let patient: WorkerRig;
+  beforeAll(async () => {
+    patient = await openWorkerRig(import.meta.url, { ackWaitMs: 600_000 });
+  });
+  afterAll(() => patient.stop());
+
+  test.each([
+    ['claimed', ['INGESTED', 'QUEUED', 'CLAIMED', 'PROCESSING', 'COMPLETED']],
+    ['processing', ['INGESTED', 'QUEUED', 'CLAIMED', 'RETRY_CLAIMED']],
+  ])('comes again soon, not after its ack-wait: %s', async (event, kinds) => {
+    const { nc } = patient.world;
+    const worker = await patient.worker({
+      nats: failingOnce(nc, `.${event}`),
+      types: { [TYPE]: () => 'done' },
+    });
+    const id = await patient.enqueue();
+    await eventually(() => expect(patient.kinds(id)).toEqual(kinds), { timeoutMs: 60_000 });
+    expect(worker.stats()).toMatchObject({ handedBack: 1 });
+    await patient.whenAllAcked();
+    await patient.stopWorkers();
   });
 });
 

@@ -132,7 +132,7 @@ async function createReplicatedStream(urls: string[]): Promise<void> {
   const name = `CLUSTER_PROBE_${urls.length}`;
   const connection = await connect({ servers: urls, reconnect: false, timeout: 1_000 });
   try {
-    const jsm = await jetstreamManager(connection, { timeout: 2_000, checkAPI: false });
+    const jsm = await jetstreamManager(connection, { timeout: 1_000, checkAPI: false });
     await jsm.streams.add({ name, subjects: [`cluster-probe.${urls.length}`], num_replicas: urls.length });
     await jsm.streams.delete(name);
   } finally {
