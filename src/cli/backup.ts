@@ -4,7 +4,7 @@ import { loadConfig } from '../platform/config.ts';
 import { EXIT, type Run, type Terminal } from './terminal.ts';
 
 /** Backup and restore talk to NATS itself: when they are needed there may be no API. Its settings are the server's own. */
-export function addBackupCommands(program: Command, terminal: Terminal, run: Run): void {
+export function addBackupCommand(program: Command, terminal: Terminal, run: Run): void {
   program
     .command('backup')
     .description('Write the streams to a folder; the installation may be at work')
@@ -21,28 +21,10 @@ export function addBackupCommands(program: Command, terminal: Terminal, run: Run
         return EXIT.ok;
       }),
     );
-
-  program
-    .command('restore')
-    .description('Make the streams of a backup, on servers without them, while nothing runs')
-    .argument('<dir>', 'the folder of a backup')
-    .option('--nats <url>', 'NATS servers (NATS_URL)')
-    .action((dir: string, options: { nats?: string }) =>
-      run(async () => {
-        const parts = await connection(terminal, options);
-        const { restore } = await import('../backup/restore.ts');
-        const manifest = await closing(parts, () =>
-          restore({ ...parts, dir, onStream: reporting(terminal) }),
-        );
-        terminal.out(
-          `${manifest.streams.length} streams as of ${manifest.takenAt}; now start the installation, and rebuild read models that are not new\n`,
-        );
-        return EXIT.ok;
-      }),
-    );
 }
 
-async function connection(terminal: Terminal, { nats }: { nats?: string }) {
+/** To the servers of the installation. */
+export async function connection(terminal: Terminal, { nats }: { nats?: string }) {
   const { connectNats } = await import('../platform/nats.ts');
   const { names } = await import('../log/subjects.ts');
   const config = loadConfig({ ...terminal.env, ...(nats === undefined ? {} : { NATS_URL: nats }) });
@@ -50,7 +32,10 @@ async function connection(terminal: Terminal, { nats }: { nats?: string }) {
   return { nc, names: names(config.prefix), config };
 }
 
-async function closing<T>({ nc }: { nc: { close(): Promise<void> } }, work: () => Promise<T>): Promise<T> {
+export async function closing<T>(
+  { nc }: { nc: { close(): Promise<void> } },
+  work: () => Promise<T>,
+): Promise<T> {
   try {
     return await work();
   } finally {
@@ -58,7 +43,7 @@ async function closing<T>({ nc }: { nc: { close(): Promise<void> } }, work: () =
   }
 }
 
-const reporting =
+export const reporting =
   (terminal: Terminal) =>
   ({ name, messages, bytes }: BackedUpStream): void =>
     terminal.err(`${name}: ${messages} messages, ${bytes} bytes\n`);

@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { TaskledgerError } from '../domain/errors.ts';
-import { addBackupCommands } from './backup.ts';
+import { addBackupCommand } from './backup.ts';
 import { addCancellationCommands } from './cancellation.ts';
 import { ENVIRONMENT, withCommonOptions } from './connection.ts';
 import { addDeadCommands } from './dead.ts';
@@ -9,6 +9,7 @@ import { addProjectionCommands } from './projection.ts';
 import { addQueueCommands } from './queue.ts';
 import { addReplayCommands } from './replay.ts';
 import { Refusal } from './request.ts';
+import { addRestoreCommand } from './restore.ts';
 import { addScheduleCommands } from './schedule.ts';
 import { facts } from './table.ts';
 import { addTaskCommands } from './task.ts';
@@ -46,13 +47,14 @@ export async function runCommandLine(args: readonly string[], terminal: Terminal
     addKeyCommands,
     addTenantCommands,
     addProjectionCommands,
-    addBackupCommands,
+    addBackupCommand,
+    addRestoreCommand,
   ]) {
     add(program, terminal, run);
   }
   program.addHelpText(
     'after',
-    '\nExit codes: 0 done, 1 the awaited task did not complete, 2 usage,\n3 refused by the server, 4 the server cannot be reached.',
+    '\nExit codes: 0 done, 1 the awaited task did not complete, 2 usage,\n3 refused, 4 the server cannot be reached.',
   );
   try {
     await program.parseAsync(args, { from: 'user' });
@@ -89,8 +91,12 @@ function explain(error: unknown, terminal: Terminal, json: boolean): ExitCode {
     );
     terminal.err(`${lines}\n`);
   }
-  return error instanceof Refusal ? EXIT.refused : EXIT.unreachable;
+  return isRefusal(error) ? EXIT.refused : EXIT.unreachable;
 }
+
+/** What commands that reach no API refuse is no outage either. */
+const isRefusal = (error: unknown): boolean =>
+  error instanceof Refusal || (error instanceof TaskledgerError && error.status < 500);
 
 function describe(error: unknown): Pick<Refusal, 'code' | 'fix' | 'field' | 'reasons' | 'doc'> {
   if (error instanceof Refusal) return error;

@@ -45,7 +45,7 @@ test('the help of every command', async () => {
       help [command]           display help for command
 
     Exit codes: 0 done, 1 the awaited task did not complete, 2 usage,
-    3 refused by the server, 4 the server cannot be reached.
+    3 refused, 4 the server cannot be reached.
     "
   `);
 });

@@ -53,6 +53,8 @@ interface MirrorOptions<T> {
 
 const WATCH_RETRY_MS = 500;
 const CHECK_MS = 2_000;
+/** Of a record that is known from the bucket before: any revision of the new one is news. */
+const DOUBTED = 0;
 /** Changes of others in a row after which a key is left to them. */
 const MAX_CONFLICTS = 20;
 const CONFLICT_PAUSE_MS = 20;
@@ -193,9 +195,10 @@ class KvMirror<T> implements Mirror<T> {
         this.#watch = watch;
         const { values, streamInfo } = await this.#unlessStopped(kv.status());
         const look = lookOf(streamInfo);
-        if (this.#replacement.look(look, this.#heard)) this.#forget();
+        if (this.#replacement.look(look, this.#heard)) this.#doubt();
         const loaded = (): void => {
           this.#heard = Math.max(this.#heard, look.lastRevision);
+          this.#dropBefore(DOUBTED + 1);
           onLoaded();
         };
         if (values === 0) loaded();
@@ -233,7 +236,7 @@ class KvMirror<T> implements Mirror<T> {
       const heardAtAsking = this.#heard;
       const look = await this.#unlessStopped(lookAt(kv)).catch(() => undefined);
       if (look === undefined) continue;
-      if (this.#replacement.look(look, heardAtAsking)) this.#forget();
+      if (this.#replacement.look(look, heardAtAsking)) this.#doubt();
       else {
         this.#dropBefore(goneBefore(look, this.#heard));
         if (look.lastRevision > this.#heard && this.#heard === heardBefore) this.#watch?.stop();
@@ -242,13 +245,14 @@ class KvMirror<T> implements Mirror<T> {
     }
   }
 
-  /** The bucket was made anew and counts from 1 again. */
-  #forget(): void {
+  /**
+   * The bucket was made anew and counts from its own beginning again. What is known holds until the watch has brought all
+   * that the bucket has: a pause that is in both is never lifted in between.
+   */
+  #doubt(): void {
     this.#options.logger.warn({ bucket: this.#options.bucket }, 'bucket was replaced');
-    const keys = [...this.#entries.keys()];
-    this.#entries.clear();
+    for (const [key, { value }] of this.#entries) this.#entries.set(key, { revision: DOUBTED, value });
     this.#heard = 0;
-    for (const key of keys) for (const listener of this.#listeners) listener(key, undefined);
     this.#watch?.stop();
   }
 

@@ -56,11 +56,29 @@ export const logErrors = {
     'The backup in {dir} cannot be restored: {reason}',
     'Give the folder of a backup that was completed, as it was written.',
   ),
+  backup_lacks: entry(
+    404,
+    false,
+    'The backup in {dir} does not hold {lacking}',
+    'Choose from what it holds: {held}.',
+  ),
   restore_not_empty: entry(
     409,
     false,
-    'Stream {stream} exists: a backup is restored on servers without it',
-    'Restore on empty servers, or delete the streams of this installation first.',
+    'What exists and holds something is not overwritten: {streams}',
+    'Restore only what is gone (--only). To lose what they hold, delete them (nats stream rm), then restore.',
+  ),
+  restore_replaces: entry(
+    409,
+    false,
+    'What exists is not replaced unasked, although it is empty: {streams}',
+    'Give --replace-empty to have them deleted and made from the backup, or --only for others.',
+  ),
+  restore_inseparable: entry(
+    409,
+    false,
+    '{stream} cannot be restored by itself: {reason}',
+    'Restore TASKS and HISTORY together (--only TASKS,HISTORY), while nothing runs.',
   ),
   transfer_failed: entry(
     503,
