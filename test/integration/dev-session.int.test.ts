@@ -18,12 +18,14 @@ async function scratchDir(): Promise<string> {
   return dir;
 }
 
-/** Says its pid, and on SIGTERM what it does. */
-const POLITE = `console.log('pid ' + process.pid); setInterval(() => {}, 1e6);
+/** Says on SIGTERM what it does and, once it can, its pid. */
+const POLITE = `setInterval(() => {}, 1e6);
   process.on('SIGTERM', () => { console.log('stopping'); setTimeout(() => process.exit(0), 50); });
-  process.on('SIGINT', () => console.log('SIGINT'));`;
-const STUBBORN = `console.log('pid ' + process.pid); setInterval(() => {}, 1e6);
-  process.on('SIGTERM', () => console.log('stopping'));`;
+  process.on('SIGINT', () => console.log('SIGINT'));
+  console.log('pid ' + process.pid);`;
+const STUBBORN = `setInterval(() => {}, 1e6);
+  process.on('SIGTERM', () => console.log('stopping'));
+  console.log('pid ' + process.pid);`;
 const CRASHING = `console.log('pid ' + process.pid); process.exit(3);`;
 
 /** A session in a process group of its own, as a terminal would give it. */
