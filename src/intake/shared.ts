@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { Names } from '../log/subjects.ts';
 import type { Logger } from '../observe/log.ts';
 import type { Clock } from '../platform/clock.ts';
+import type { Config } from '../platform/config.ts';
 import { openCells } from '../registry/cells.ts';
 import { PlaceSchema } from './debounce.ts';
 import type { IntakeOptions } from './intake.ts';
@@ -17,20 +18,20 @@ export interface SharedIntake extends Pick<IntakeOptions, 'windows'> {
   readonly rates: SubmissionRates;
 }
 
-/** Longer than any answer on a healthy installation takes: after it, each process keeps the rates alone. */
-const RATES_ANSWER_MS = 500;
 const PLACES_ANSWER_MS = 5_000;
 const FullAt = z.number();
 
 export function openSharedIntake({
   nc,
   names,
+  config,
   clock,
   logger,
   ...settings
 }: {
   readonly nc: NatsConnection;
   readonly names: Pick<Names, 'buckets'>;
+  readonly config: Pick<Config, 'ratesAnswerMs'>;
   /** The servers': the same in all processes. */
   readonly clock: Clock;
   readonly logger: Logger;
@@ -39,7 +40,7 @@ export function openSharedIntake({
     nc,
     bucket: names.buckets.rates,
     parse: (value) => FullAt.parse(value),
-    timeoutMs: RATES_ANSWER_MS,
+    timeoutMs: config.ratesAnswerMs,
   });
   const rates = createSubmissionRates({
     ...settings,

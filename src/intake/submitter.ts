@@ -96,7 +96,7 @@ export async function createSubmitter(options: SubmitterOptions): Promise<Submit
     await close();
     throw error;
   }
-  const { rates, windows } = openSharedIntake({ nc, names: subjects, clock, logger, tenants, types });
+  const { rates, windows } = openSharedIntake({ nc, names: subjects, config, clock, logger, tenants, types });
   const intake = createIntake({ log, types, config, clock, backlog, rates, windows });
   const actor: Actor = { kind: 'intake', id: name };
   return {

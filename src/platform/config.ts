@@ -114,6 +114,12 @@ export const settings = {
     10_000,
     'Wait of an HTTP submission for the log, before it is answered 503; the write may still happen, and the same key tells',
   ),
+  ratesAnswerMs: setting(
+    'TASKLEDGER_RATES_ANSWER_MS',
+    atLeast(10),
+    500,
+    'Wait of a submission for what all processes have used of its rate; one that is not told keeps the rate alone',
+  ),
   httpRatePerSecond: setting(
     'TASKLEDGER_HTTP_RATE',
     atLeast(1),

@@ -6,8 +6,10 @@ import { call, startApi } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
 import { testNatsUrl } from '../support/servers.ts';
 
-const one = await startApi(import.meta.url);
-const other = await startApi(import.meta.url);
+/** A process that waited less would keep the rates alone whenever the machine is busy. */
+const config = { ratesAnswerMs: 30_000 };
+const one = await startApi(import.meta.url, { config });
+const other = await startApi(import.meta.url, { config });
 afterAll(async () => {
   await other.stop();
   await one.stop();
@@ -45,9 +47,8 @@ describe('a rate of submission', () => {
     const elapsedMs = performance.now() - startedAt;
     const accepted = statuses.filter((status) => status === 201).length;
     expect(accepted).toBeGreaterThanOrEqual(rate.burst);
-    expect(accepted).toBeLessThanOrEqual(
-      rate.burst + (rate.ratePerSecond * (elapsedMs + 2 * SHARE_MS)) / 1_000,
-    );
+    const share = Math.max(1, (rate.ratePerSecond * SHARE_MS) / 1_000);
+    expect(accepted).toBeLessThanOrEqual(rate.burst + (rate.ratePerSecond * elapsedMs) / 1_000 + 2 * share);
     expect(new Set(statuses)).toEqual(new Set([201, 429]));
   });
 
@@ -57,7 +58,8 @@ describe('a rate of submission', () => {
     const { status, headers, body } = await submit(other, key);
     expect(status).toBe(429);
     expect(Number(headers['retry-after'])).toBeGreaterThanOrEqual(50);
-    expect(Number(headers['retry-after'])).toBeLessThanOrEqual(100);
+    // 100 s, and a second by which what two processes know of the servers' time may differ.
+    expect(Number(headers['retry-after'])).toBeLessThanOrEqual(101);
     expect(headers).toMatchObject({ 'ratelimit-limit': '0.01', 'ratelimit-remaining': '0' });
     expect(headers['ratelimit-reset']).toBe(headers['retry-after']);
     expect(body.error).toMatchObject({
@@ -86,7 +88,12 @@ describe('a rate of submission', () => {
 
   test('holds for submitters that write straight to the log as well', async () => {
     const { name, key } = await tenantWith({ submission: { ratePerSecond: 0.01, burst: 3 } });
-    const submitter = await createSubmitter({ nats: testNatsUrl(), tenant: name, prefix: one.names.prefix });
+    const submitter = await createSubmitter({
+      nats: testNatsUrl(),
+      tenant: name,
+      prefix: one.names.prefix,
+      config,
+    });
     const outcomes = await submitter.submitBatch(
       Array.from({ length: 5 }, () => ({ type: 'mail', payload: 1 })),
     );

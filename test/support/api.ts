@@ -75,7 +75,15 @@ export async function startApi(
   const { tenants, types } = registry;
   const serverClock = clockOfServers(nc, subjects);
   await serverClock.start();
-  const shared = openSharedIntake({ nc, names: subjects, clock: serverClock, logger, tenants, types });
+  const shared = openSharedIntake({
+    nc,
+    names: subjects,
+    config,
+    clock: serverClock,
+    logger,
+    tenants,
+    types,
+  });
   const intake = createIntake({
     log,
     types,
