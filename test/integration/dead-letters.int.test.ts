@@ -174,7 +174,7 @@ describe('a dead letter that the log has forgotten', () => {
     ['but for its end', 2],
   ])('%s is replayed with its payload and its policy, once', async (_, keep) => {
     const { id, seq } = await die(log, { payload: { clip: 'old' } });
-    await query.waitFor(seq, 10_000);
+    await query.waitFor(seq, 60_000);
     await forget('acme', id, keep);
     expect(await log.readState('acme', id)).toBeUndefined();
     const [one, two] = await Promise.all([again(id), again(id)]);
@@ -192,11 +192,11 @@ describe('a dead letter that the log has forgotten', () => {
 
   test('is discarded, and then not replayed even when that is forgotten too', async () => {
     const { id, seq } = await die(log);
-    await query.waitFor(seq, 10_000);
+    await query.waitFor(seq, 60_000);
     await forget('acme', id);
     const { status, body } = await discard(id);
     expect(status).toBe(200);
-    await query.waitFor(body.seq, 10_000);
+    await query.waitFor(body.seq, 60_000);
     await forget('acme', id);
     expect(await again(id)).toMatchObject({ ok: false, error: { code: 'task_discarded' } });
   });

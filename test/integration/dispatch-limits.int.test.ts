@@ -115,7 +115,7 @@ it('no limit is exceeded by one task when leaders are killed while all slots are
     ({ lines }) => lines.find((line) => line.includes('the log is replayed')) ?? '',
   );
   expect(replayed.filter((line) => line.includes('"snapshot":'))).toHaveLength(ROUNDS);
-  await eventually(() => expect(world.count('COMPLETED')).toBe(submitted), { timeoutMs: 60_000 });
+  await eventually(() => expect(world.count('COMPLETED')).toBe(submitted), { timeoutMs: 120_000 });
   const events = [...world.book.values()].flat().sort((one, other) => one.seq - other.seq);
   expect({
     type: exceeded(events, LIMITS.type, () => TYPE),

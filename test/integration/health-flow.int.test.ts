@@ -110,7 +110,12 @@ test('every process turns red while a stream or what it draws from is gone, says
   const timers = (await jsm.streams.info(names.streams.timers)).config;
   await jsm.streams.delete(names.streams.timers);
   const gone = { streams: { ok: false, detail: `${names.streams.timers} is gone` } };
-  for (const role of addresses.keys()) expect([role, bad(await healthOf(role))]).toEqual([role, gone]);
+  await eventually(
+    async () => {
+      for (const role of addresses.keys()) expect([role, bad(await healthOf(role))]).toEqual([role, gone]);
+    },
+    { timeoutMs: RED_WITHIN_MS },
+  );
   expect((await installation.get('/healthz?deep')).status).toBe(503);
   await jsm.streams.add(timers);
   await allGreen();

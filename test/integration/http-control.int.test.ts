@@ -174,7 +174,7 @@ describe('a cancellation by filter', () => {
   test('leaves alone what is submitted after it, however late it begins', async () => {
     const { id, seq } = await submit({ type: 'later', delayMs: 600_000 });
     const later = await submit({ type: 'later', delayMs: 600_000 });
-    await query.waitFor(later.seq, 10_000);
+    await query.waitFor(later.seq, 60_000);
     const kind = cancelTasks({ log, clock: systemClock, tasks: query });
     const operation = await operations.begin({
       kind: 'of a test',

@@ -59,7 +59,7 @@ async function live(tenant: string, ...lives: Command[][]): Promise<string[]> {
     events.push(...given({ ...first, taskId, tenant }, ...commands).events);
   }
   const lastSeq = await ground.append(events);
-  await query.waitFor(lastSeq, 10_000);
+  await query.waitFor(lastSeq, 60_000);
   return ids;
 }
 const idsOf = async (filter: TaskFilter) =>
@@ -200,7 +200,7 @@ test('queues show how many tasks are in which status', async () => {
 describe('a position', () => {
   test('is waited for, and then the answer reflects it', async () => {
     const lastSeq = await ground.append(given({ ...ingest(), taskId: randomUUID() }).events);
-    await query.waitFor(lastSeq, 10_000);
+    await query.waitFor(lastSeq, 60_000);
     expect((await query.queues({})).position).toBeGreaterThanOrEqual(lastSeq);
     expect(await query.position()).toBeGreaterThanOrEqual(lastSeq);
   });
