@@ -1,4 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { HandlerContext } from '../../src/index.ts';
 import { execute } from '../../src/log/handle.ts';
@@ -12,15 +15,19 @@ import { openWorkerRig, TENANT, TYPE, type WorkerRig } from '../support/worker-r
 
 /** Short, so that a lease is lost and found within a test; long enough to be kept on a machine that others use too. */
 const ACK_WAIT_MS = 3_000;
-/** Of a handler that blocks: until long after another worker has its task. */
-const BLOCKED_MS = 20_000;
 
 let rig: WorkerRig;
+/** Of files that handlers in other processes wait for. */
+let dir: string;
 beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'worker-leases-'));
   rig = await openWorkerRig(import.meta.url, { ackWaitMs: ACK_WAIT_MS });
 });
 afterEach(() => rig.stopWorkers());
-afterAll(() => rig.stop());
+afterAll(async () => {
+  await rig.stop();
+  await rm(dir, { recursive: true, force: true });
+});
 
 const wait = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 const block = (ms: number) => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
@@ -92,11 +99,13 @@ describe('a lease is kept', () => {
 
   test('when its delivery comes to another worker while the holder lives', async () => {
     const holder = await rig.spawn({ concurrency: 1 });
-    const id = await rig.enqueue({ payload: { do: 'wait', ms: 3 * ACK_WAIT_MS } });
+    const path = join(dir, randomUUID());
+    const id = await rig.enqueue({ payload: { do: 'wait-for', path } });
     await holder.printed(`started ${id} 1`);
     const other = await rig.worker({ types: { [TYPE]: () => 'other' } });
     await deliverAgain();
     await eventually(() => other.stats().handedBack > 0);
+    await writeFile(path, '');
     const completed = await rig.event(id, 'COMPLETED');
     expect(completed.actor.id).toBe(holder.id);
     expect(rig.kinds(id)).toEqual(oneAttempt);
@@ -162,18 +171,21 @@ describe('an attempt goes back by itself, and counts', () => {
 
   test('when its handler blocks the event loop for longer than a worker may be stuck', async () => {
     const stuck = await rig.spawn({ concurrency: 1, maxBlockedMs: 1_500 });
-    const id = await rig.enqueue({ payload: { do: 'block', ms: BLOCKED_MS } });
+    const path = join(dir, randomUUID());
+    const id = await rig.enqueue({ payload: { do: 'block-until', path } });
     await stuck.printed(`started ${id} 1`);
     await rig.worker({ types: { [TYPE]: () => 'heir' } });
     await expectRecovery(id, stuck.id);
     // The stuck one returns from its block, and finds that its result is refused.
+    await writeFile(path, '');
     await stuck.printed(new RegExp(`^lost ${id}`));
     expect(rig.kinds(id).filter((kind) => kind === 'COMPLETED')).toHaveLength(1);
   });
 
   test('when its handler blocks the event loop past its timeout', async () => {
     const stuck = await rig.spawn({ concurrency: 1, abortGraceMs: 100 });
-    const id = await rig.enqueue({ payload: { do: 'block', ms: BLOCKED_MS }, policy: { timeoutMs: 500 } });
+    const payload = { do: 'block-until', path: join(dir, 'never') };
+    const id = await rig.enqueue({ payload, policy: { timeoutMs: 500 } });
     await stuck.printed(`started ${id} 1`);
     await rig.worker({ types: { [TYPE]: () => 'heir' } });
     await expectRecovery(id, stuck.id);

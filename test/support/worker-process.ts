@@ -27,8 +27,9 @@ const deeds: Record<string, (ms: number | undefined, wish: Wish) => unknown> = {
     while (!existsSync(path)) await wait(10);
     return 'waited';
   },
-  block: (ms = 0) => {
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+  'block-until': (_ms, { path = '' }) => {
+    const nobody = new Int32Array(new SharedArrayBuffer(4));
+    while (!existsSync(path)) Atomics.wait(nobody, 0, 0, 10);
     return 'unblocked';
   },
   exit: (code = 3) => process.exit(code),
