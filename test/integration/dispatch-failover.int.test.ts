@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { jetstreamManager } from '@nats-io/jetstream';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it, type TestContext } from 'vitest';
 import { createDispatcher, type DispatcherParts } from '../../src/dispatch/dispatcher.ts';
 import type { Recorded } from '../../src/domain/events.ts';
 import type { OpenedLog } from '../../src/log/open.ts';
@@ -19,30 +19,28 @@ const ENDLESS_LEASE_MS = 600_000;
 /** Of a leader whose death is to be found. */
 const SHORT_LEASE_MS = 1_500;
 let worlds = 0;
-const stops: (() => Promise<void>)[] = [];
 
-afterEach(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
-});
+type OwnWorld = TaskWorld & Pick<TestContext, 'onTestFinished'>;
 
-async function setup(settings: Partial<Config> = {}) {
+/** A world of one test, which ends with it. */
+async function setup({ onTestFinished }: TestContext, settings: Partial<Config> = {}): Promise<OwnWorld> {
   worlds += 1;
   const prefix = testNamespace(import.meta.url).replace(/_$/, `${worlds}_`);
   const world = await openTaskWorld(prefix, { leaderLeaseMs: LEASE_MS, ...settings });
-  stops.push(() => world.stop());
-  return world;
+  onTestFinished(() => world.stop());
+  return { ...world, onTestFinished };
 }
 
 /** A dispatcher on a connection of its own, started. `kill` cuts it off without a word, as the death of its process would. */
 async function dispatch(
-  world: TaskWorld,
+  world: OwnWorld,
   over: Partial<DispatcherParts['config']> = {},
   through: (log: OpenedLog) => OpenedLog = (log) => log,
 ) {
   const { nc, log, clock } = await world.connect();
   const config = { ...world.config, ...over };
   const dispatcher = createDispatcher({ nc, log: through(log), names: world.names, config, clock, logger });
-  stops.push(() => dispatcher.stop());
+  world.onTestFinished(() => dispatcher.stop());
   await dispatcher.start();
   return { dispatcher, kill: () => nc.close() };
 }
@@ -74,8 +72,8 @@ const lastQueued = (world: TaskWorld): Recorded | undefined =>
     .sort((one, other) => other.seq - one.seq)[0];
 
 describe('failover of the dispatcher', () => {
-  it('rebuilds from the log after a restart in the middle, and finishes everything once', async () => {
-    const world = await setup();
+  it('rebuilds from the log after a restart in the middle, and finishes everything once', async (context) => {
+    const world = await setup(context);
     await world.work(({ attempt, id }) => (attempt === 1 && id.startsWith('0') ? 'fail' : 'complete'));
     const first = await dispatch(world);
     const ids = await ingestMany(world, 1_000, { policy: { backoff: { kind: 'fixed', baseMs: 300 } } });
@@ -87,8 +85,12 @@ describe('failover of the dispatcher', () => {
     expectQueuedOncePerAttempt(world);
   });
 
-  it('hands over to a hot standby when it is stopped, long before its lease ends', async () => {
-    const world = await setup({ leaderLeaseMs: ENDLESS_LEASE_MS, readyWindowMin: 5, readyWindowMax: 5 });
+  it('hands over to a hot standby when it is stopped, long before its lease ends', async (context) => {
+    const world = await setup(context, {
+      leaderLeaseMs: ENDLESS_LEASE_MS,
+      readyWindowMin: 5,
+      readyWindowMax: 5,
+    });
     const first = await dispatch(world);
     await first.dispatcher.whenLeader();
     const second = await dispatch(world);
@@ -104,8 +106,8 @@ describe('failover of the dispatcher', () => {
     await eventually(() => expect(firstQueuedAfter(world, before)).toBeDefined());
   });
 
-  it('takes over after the lease when the leader dies without a word', async () => {
-    const world = await setup({ leaderLeaseMs: SHORT_LEASE_MS });
+  it('takes over after the lease when the leader dies without a word', async (context) => {
+    const world = await setup(context, { leaderLeaseMs: SHORT_LEASE_MS });
     await world.work();
     const first = await dispatch(world);
     await first.dispatcher.whenLeader();
@@ -119,8 +121,8 @@ describe('failover of the dispatcher', () => {
     await eventually(() => expect(first.dispatcher.isLeader()).toBe(false));
   });
 
-  it('does not let a standby decide', async () => {
-    const world = await setup();
+  it('does not let a standby decide', async (context) => {
+    const world = await setup(context);
     const first = await dispatch(world);
     await first.dispatcher.whenLeader();
     const second = await dispatch(world);
@@ -136,8 +138,8 @@ describe('failover of the dispatcher', () => {
     });
   });
 
-  it('doubles nothing when two dispatchers lead at once', async () => {
-    const world = await setup();
+  it('doubles nothing when two dispatchers lead at once', async (context) => {
+    const world = await setup(context);
     await world.work(({ attempt, id }) => (attempt === 1 && id < '4' ? 'fail' : 'complete'));
     // About this task neither appends before both have decided.
     const contested = randomUUID();
@@ -170,23 +172,8 @@ describe('failover of the dispatcher', () => {
 });
 
 describe('delays', () => {
-  it('runs a task at its runAt and not before, and is called by the alarm', async () => {
-    const world = await setup();
-    const { dispatcher } = await dispatch(world);
-    await dispatcher.whenLeader();
-    const dueAts = [50, 700, 1_000, 5_000].map((delayMs) => Date.now() + delayMs);
-    const ids = await Promise.all(dueAts.map((runAt) => world.ingest({ runAt })));
-    await eventually(() => expect(world.count('QUEUED')).toBe(ids.length));
-    for (const [index, id] of ids.entries()) {
-      const lateMs = (world.book.get(id)?.[1]?.storedAt ?? 0) - (dueAts[index] ?? 0);
-      expect(lateMs).toBeGreaterThanOrEqual(-2);
-    }
-    await eventually(() => expect(dispatcher.stats().alarm.rung).toBeGreaterThan(0));
-    expect(dispatcher.stats().alarm.failed).toBe(0);
-  });
-
-  it('loses and doubles none of 2 000 tasks due in the same second', async () => {
-    const world = await setup();
+  it('loses and doubles none of 2 000 tasks due in the same second', async (context) => {
+    const world = await setup(context);
     const { dispatcher } = await dispatch(world);
     await dispatcher.whenLeader();
     await world.work();
@@ -207,8 +194,24 @@ describe('delays', () => {
     expect(early.length).toBeGreaterThan(1_000);
   });
 
-  it('loses none when TIMERS is purged, sees that nothing rang, and is called again', async () => {
-    const world = await setup();
+  // They wait more than they compute, each in a world of its own.
+  it.concurrent('runs a task at its runAt and not before, and is called by the alarm', async (context) => {
+    const world = await setup(context);
+    const { dispatcher } = await dispatch(world);
+    await dispatcher.whenLeader();
+    const dueAts = [50, 700, 1_000, 5_000].map((delayMs) => Date.now() + delayMs);
+    const ids = await Promise.all(dueAts.map((runAt) => world.ingest({ runAt })));
+    await eventually(() => expect(world.count('QUEUED')).toBe(ids.length));
+    for (const [index, id] of ids.entries()) {
+      const lateMs = (world.book.get(id)?.[1]?.storedAt ?? 0) - (dueAts[index] ?? 0);
+      expect(lateMs).toBeGreaterThanOrEqual(-2);
+    }
+    await eventually(() => expect(dispatcher.stats().alarm.rung).toBeGreaterThan(0));
+    expect(dispatcher.stats().alarm.failed).toBe(0);
+  });
+
+  it.concurrent('loses none when TIMERS is purged, sees that nothing rang, and is called again', async (context) => {
+    const world = await setup(context);
     const { dispatcher } = await dispatch(world);
     await dispatcher.whenLeader();
     const runAt = Date.now() + 6_000;
@@ -223,8 +226,8 @@ describe('delays', () => {
     await eventually(() => expect(dispatcher.stats().alarm.rung).toBe(1));
   });
 
-  it('runs a task that comes due while TIMERS does not exist', async () => {
-    const world = await setup();
+  it.concurrent('runs a task that comes due while TIMERS does not exist', async (context) => {
+    const world = await setup(context);
     const { dispatcher } = await dispatch(world);
     await dispatcher.whenLeader();
     await (await jetstreamManager(world.nc)).streams.delete(world.names.streams.timers);
@@ -233,8 +236,8 @@ describe('delays', () => {
     expect(dispatcher.stats().alarm.rung).toBe(0);
   });
 
-  it('queues a task whose runAt lies beyond the hot window, and after a restart as well', async () => {
-    const world = await setup({ hotWindowHours: 10 / 3_600 });
+  it.concurrent('queues a task whose runAt lies beyond the hot window, and after a restart as well', async (context) => {
+    const world = await setup(context, { hotWindowHours: 10 / 3_600 });
     await world.work();
     const first = await dispatch(world);
     await first.dispatcher.whenLeader();
@@ -249,8 +252,8 @@ describe('delays', () => {
     expect(world.stateOf(far)?.payload).toBe('kept');
   });
 
-  it('keeps a delay over a restart', async () => {
-    const world = await setup();
+  it.concurrent('keeps a delay over a restart', async (context) => {
+    const world = await setup(context);
     const first = await dispatch(world);
     await first.dispatcher.whenLeader();
     const runAt = Date.now() + 6_000;

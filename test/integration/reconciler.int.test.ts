@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { Kvm } from '@nats-io/kv';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it, type TestContext } from 'vitest';
 import { createDispatcher } from '../../src/dispatch/dispatcher.ts';
 import { createWorker, type WorkerOptions } from '../../src/index.ts';
 import { createUnserved } from '../../src/intake/unserved.ts';
@@ -14,14 +14,9 @@ import { openTaskWorld, type TaskWorld, TENANT, TYPE } from '../support/task-wor
 
 const logger = createLogger({ logLevel: 'error' });
 let worlds = 0;
-const stops: (() => Promise<unknown>)[] = [];
 
-afterEach(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
-});
-
-/** An installation with a leading dispatcher that looks for undriven work ten times a second. */
-async function setup(settings: Partial<Config> = {}) {
+/** An installation of one test, with a leading dispatcher that looks for undriven work ten times a second. */
+async function setup({ onTestFinished }: TestContext, settings: Partial<Config> = {}) {
   worlds += 1;
   const prefix = testNamespace(import.meta.url).replace(/_$/, `${worlds}_`);
   const world = await openTaskWorld(prefix, {
@@ -31,16 +26,16 @@ async function setup(settings: Partial<Config> = {}) {
     ackWaitMs: 1_000,
     ...settings,
   });
-  stops.push(() => world.stop());
+  onTestFinished(() => world.stop());
   const { nc, log, clock } = await world.connect();
   const { names, config } = world;
   const dispatcher = createDispatcher({ nc, log, names, config, clock, logger });
-  stops.push(() => dispatcher.stop());
+  onTestFinished(() => dispatcher.stop());
   await dispatcher.start();
   await dispatcher.whenLeader();
   const work = async (types: WorkerOptions['types']) => {
     const worker = createWorker({ nats: testNatsUrl(), prefix, types, logger, shutdownGraceMs: 500 });
-    stops.push(() => worker.stop());
+    onTestFinished(() => worker.stop());
     await worker.start();
     return worker;
   };
@@ -55,8 +50,8 @@ const storedAtOf = (world: TaskWorld, id: string, kind: string): number =>
   world.book.get(id)?.find(({ event }) => event.kind === kind)?.storedAt ?? Number.NaN;
 
 describe('work that nobody drives is found and done', () => {
-  it('when the consumer has acked an item away that was never claimed', async () => {
-    const { world, work } = await setup();
+  it('when the consumer has acked an item away that was never claimed', async (context) => {
+    const { world, work } = await setup(context);
     const ids = await Promise.all([world.ingest(), world.ingest()]);
     for (const id of ids) await until(world, id, 'QUEUED');
     const lost = await lostDelivery(world, ids.length);
@@ -67,8 +62,8 @@ describe('work that nobody drives is found and done', () => {
     for (const id of ids) expect(world.kindsOf(id).slice(0, 3)).toEqual(['INGESTED', 'QUEUED', 'QUEUED']);
   });
 
-  it('when the consumer is deleted: it is made anew from the oldest open item', async () => {
-    const { world, work, jsm } = await setup();
+  it('when the consumer is deleted: it is made anew from the oldest open item', async (context) => {
+    const { world, work, jsm } = await setup(context);
     const first = await work({ [TYPE]: () => null });
     const before = await Promise.all(Array.from({ length: 20 }, () => world.ingest()));
     for (const id of before) await until(world, id, 'COMPLETED');
@@ -84,8 +79,8 @@ describe('work that nobody drives is found and done', () => {
     await until(world, id, 'COMPLETED');
   });
 
-  it('when a worker has left the registry and its delivery is gone as well', async () => {
-    const { world } = await setup();
+  it('when a worker has left the registry and its delivery is gone as well', async (context) => {
+    const { world } = await setup(context);
     const id = await world.ingest({ policy: { backoff: { kind: 'fixed', baseMs: 100 } } });
     await until(world, id, 'QUEUED');
     await lostDelivery(world, 1);
@@ -98,8 +93,8 @@ describe('work that nobody drives is found and done', () => {
     expect(lost).toMatchObject({ data: { lostWorker: 'gone', reason: 'worker_gone' } });
   });
 
-  it('when a worker was killed and its delivery is gone with the consumer, long before the registry forgets it', async () => {
-    const { world, work, jsm } = await setup();
+  it('when a worker was killed and its delivery is gone with the consumer, long before the registry forgets it', async (context) => {
+    const { world, work, jsm } = await setup(context);
     const id = await world.ingest({ policy: { backoff: { kind: 'fixed', baseMs: 100 } } });
     await until(world, id, 'QUEUED');
     await lostDelivery(world, 1);
@@ -117,8 +112,8 @@ describe('work that nobody drives is found and done', () => {
     expect((await kv.get('killed'))?.operation).toBe('PUT');
   });
 
-  it('but an attempt that its worker reports is left alone, however long it takes', async () => {
-    const { world, work, jsm } = await setup({ ackWaitMs: 300 });
+  it('but an attempt that its worker reports is left alone, however long it takes', async (context) => {
+    const { world, work, jsm } = await setup(context, { ackWaitMs: 300 });
     let finish = (): void => {};
     const finished = new Promise<void>((resolve) => {
       finish = resolve;
@@ -135,9 +130,24 @@ describe('work that nobody drives is found and done', () => {
     await until(world, id, 'COMPLETED');
     expect(times(world, id, 'RETRY_CLAIMED')).toBe(0);
   });
+});
 
-  it('when no worker came for a whole hot window', async () => {
-    const { world, work } = await setup({ hotWindowHours: 8 / 3_600 });
+describe('lost workers', () => {
+  it('a task that keeps losing them is dead-lettered as poison, with retries left', async (context) => {
+    const { world } = await setup(context);
+    await world.work(() => 'lose');
+    const policy = { maxRetries: 50, maxLost: 2, backoff: { kind: 'fixed', baseMs: 100 } } as const;
+    const id = await world.ingest({ policy });
+    await until(world, id, 'DEAD_LETTER');
+    expect(times(world, id, 'RETRY_CLAIMED')).toBe(3);
+    expect(world.book.get(id)?.at(-1)?.event.data).toMatchObject({ reason: 'poison' });
+  });
+});
+
+// These wait more than they compute.
+describe.concurrent('in time', () => {
+  it('work that no worker came for in a whole hot window is found and done', async (context) => {
+    const { world, work } = await setup(context, { hotWindowHours: 8 / 3_600 });
     const id = await world.ingest({ payload: 'kept', fingerprint: 'f' });
     const late = await world.ingest({ runAt: Date.now() + 18_000, type: 'other' });
     await until(world, late, 'QUEUED');
@@ -148,21 +158,9 @@ describe('work that nobody drives is found and done', () => {
     await until(world, id, 'COMPLETED');
     expect(seen).toEqual(['kept']);
   });
-});
 
-describe('lost workers', () => {
-  it('a task that keeps losing them is dead-lettered as poison, with retries left', async () => {
-    const { world } = await setup();
-    await world.work(() => 'lose');
-    const policy = { maxRetries: 50, maxLost: 2, backoff: { kind: 'fixed', baseMs: 100 } } as const;
-    const id = await world.ingest({ policy });
-    await until(world, id, 'DEAD_LETTER');
-    expect(times(world, id, 'RETRY_CLAIMED')).toBe(3);
-    expect(world.book.get(id)?.at(-1)?.event.data).toMatchObject({ reason: 'poison' });
-  });
-
-  it('all over the fleet condemn nothing: the tasks are tried again when attempts end well', async () => {
-    const { world } = await setup();
+  it('lost workers all over the fleet condemn nothing: the tasks are tried again when attempts end well', async (context) => {
+    const { world } = await setup(context);
     let ill = true;
     await world.work(() => (ill ? 'lose' : 'complete'));
     const policy = { maxRetries: 0, maxLost: 0 };
@@ -180,14 +178,12 @@ describe('lost workers', () => {
     expect(spared.length).toBeGreaterThan(20);
     for (const id of spared) expect(world.stateOf(id)?.facts).toMatchObject({ pardoned: 1, lost: 0 });
   });
-});
 
-describe('versions of a type', () => {
-  it('a task of version 2 waits with an alarm for a worker that knows it, and does not hold up version 1', async () => {
-    const { world, work } = await setup();
+  it('a task of version 2 waits with an alarm for a worker that knows it, and does not hold up version 1', async (context) => {
+    const { world, work } = await setup(context);
     const unserved = createUnserved({ nc: world.nc, names: world.names, clock: systemClock });
     await unserved.start();
-    stops.push(() => unserved.stop());
+    context.onTestFinished(() => unserved.stop());
     const ran: [version: number, by: string][] = [];
     await work({ [TYPE]: ({ task }) => void ran.push([task.version, 'old']) });
     const second = await Promise.all(Array.from({ length: 30 }, () => world.ingest({ version: 2 })));
