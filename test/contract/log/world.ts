@@ -10,6 +10,7 @@ import { silentLogger } from '../../../src/observe/log.ts';
 import { type Config, loadConfig } from '../../../src/platform/config.ts';
 import { startNatsServer } from '../../../src/platform/embedded/nats-process.ts';
 import { natsOptions } from '../../../src/platform/nats.ts';
+import { eventually } from '../../support/eventually.ts';
 import { findTestNatsServer } from '../../support/local-backend.ts';
 import { startTestCluster, testNatsUrl } from '../../support/servers.ts';
 
@@ -54,7 +55,7 @@ export async function cluster(): Promise<World> {
     urls: nodes.urls,
     replicas: 3,
     crash: async (stream) => {
-      const leader = await leaderOf(nodes.urls, stream);
+      const leader = await eventually(() => leaderOf(nodes.urls, stream));
       const node = nodes.nodes.find(({ name }) => name === leader);
       if (node === undefined) throw new Error(`no node is called ${leader}`);
       await node.kill();
@@ -130,10 +131,13 @@ export async function prepare(world: World, namespace: string): Promise<Ground> 
   };
 }
 
+/** Servers in an election drop what they are asked: rather ask again than wait. */
+const ANSWER_MS = 500;
+
 async function leaderOf(urls: readonly string[], stream: string): Promise<string | undefined> {
   const nc = await connect({ servers: [...urls], reconnect: false });
   try {
-    const jsm = await jetstreamManager(nc, { checkAPI: false });
+    const jsm = await jetstreamManager(nc, { checkAPI: false, timeout: ANSWER_MS });
     return (await jsm.streams.info(stream)).cluster?.leader;
   } finally {
     await nc.close();
