@@ -76,3 +76,17 @@ export function run(command, args, env = process.env) {
     child.on('close', (code, signal) => resolve(signal ? 1 : code));
   });
 }
+
+/** Runs a program in the project's folder beside others; resolves with its exit code and all that it has said. */
+export function runAside(command, args) {
+  return new Promise((resolve) => {
+    const child = spawn(command, args, { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] });
+    let output = '';
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding('utf8').on('data', (text) => {
+        output += text;
+      });
+    child.on('error', (error) => resolve({ code: 1, output: `${command}: ${error.message}\n` }));
+    child.on('close', (code, signal) => resolve({ code: signal ? 1 : code, output }));
+  });
+}
