@@ -91,12 +91,12 @@ async function survivesItsRunner(
   const seen = async () => (await installation.get(`${path}/${id}`)).body as unknown as Bulk;
 
   await eventually(() => installation.count(step) >= KILLED_AFTER, { timeoutMs: 60_000, intervalMs: 1 });
+  expect(survivor.lines.join('\n')).not.toMatch(/"key":"operations".*"leading"/);
   expect(await runner?.stop('SIGKILL')).toBeNull();
   const atDeath = await seen();
   expect(atDeath.state).toBe('running');
   expect(atDeath.progress.matched).toBeGreaterThan(0);
   expect(atDeath.progress.matched).toBeLessThan(TASKS);
-  expect(survivor.lines.join('\n')).not.toMatch(/"key":"operations".*"leading"/);
 
   return eventually(
     async () => {
