@@ -53,12 +53,12 @@ describe('a limit of concurrency', () => {
     if (first === undefined) throw new Error('nothing was decided');
     given(() => log.reschedule(taskIdOf(2), { priority: 1 }));
     append(first);
-    core.unresolved(first.task, log.now + 500);
+    core.unresolved(first.task, first.seq, log.now + 500);
     log.now += 500;
     core.advance(log.now);
     expect(named(decisions())).toEqual(['queue 1']);
     // It was stored after all, and the log says so in a moment.
-    core.refused(first.task, first.seq, log.now);
+    core.refused(first.task, first.seq);
     expect(decisions()).toEqual([]);
     given(...ended(world, 1));
     expect(named(decisions())).toEqual(['queue 2']);
@@ -144,7 +144,7 @@ describe('a limit of concurrency', () => {
       () => log.ingest(2),
     );
     const [unknown] = decisions();
-    core.unresolved(unknown?.task as NonNullable<typeof unknown>['task'], NOW + 500);
+    core.unresolved(unknown?.task as NonNullable<typeof unknown>['task'], unknown?.seq ?? 0, NOW + 500);
     expect(decisions()).toEqual([]);
     core.advance(NOW + 500);
     expect(named(decisions())).toEqual(['queue 1']);

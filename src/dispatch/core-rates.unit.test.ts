@@ -113,7 +113,7 @@ describe('a limit of rate', () => {
     const [first] = decisions();
     if (first === undefined) throw new Error('nothing was decided');
     log.do(taskIdOf(1), dispatcher, { kind: 'request_cancel' });
-    core.refused(first.task, first.seq, log.now);
+    core.refused(first.task, first.seq);
     given();
     expect(named(decisions())).toEqual(['queue 2']);
   });
@@ -144,9 +144,9 @@ describe('a limit of rate', () => {
               const [one] = underWay.splice(each.pick % Math.max(1, underWay.length), 1);
               if (one === undefined) continue;
               if (each.do === 'store') append(one);
-              if (each.do === 'refuse') core.refused(one.task, one.seq, log.now);
+              if (each.do === 'refuse') core.refused(one.task, one.seq);
               if (each.do === 'unheard') {
-                core.unresolved(one.task, log.now + 500);
+                core.unresolved(one.task, one.seq, log.now + 500);
                 if (each.pick % 2 === 0) append(one);
               }
             }

@@ -84,7 +84,7 @@ describe('a task that is rescheduled', () => {
     if (queueing === undefined) throw new Error('nothing was decided');
     log.reschedule(taskIdOf(1), { priority: 1 });
     expect(append(queueing).status).toBe('conflict');
-    core.refused(queueing.task, queueing.seq, NOW);
+    core.refused(queueing.task, queueing.seq);
     given();
     const [again] = decisions();
     if (again === undefined) throw new Error('it was not decided again');

@@ -121,7 +121,7 @@ describe('deadlines', () => {
     log.claim(taskIdOf(1));
     const outcome = append(decision as Decision);
     expect(outcome.status).toBe('conflict');
-    core.refused((decision as Decision).task, (decision as Decision).seq, log.now);
+    core.refused((decision as Decision).task, (decision as Decision).seq);
     given();
     expect(decisions()).toEqual([]);
     expect(core.stats()['transcode']).toMatchObject({ running: 1, ready: 0 });
@@ -158,7 +158,7 @@ describe('ageing', () => {
     decisions();
     core.age(1);
     const [carry] = decisions() as Decision[];
-    core.unresolved(carry?.task as Decision['task'], NOW + 500);
+    core.unresolved(carry?.task as Decision['task'], carry?.seq ?? 0, NOW + 500);
     core.advance(NOW + 500);
     expect(decisions()).toEqual([]);
     expect(line()).toMatchObject({ delayed: 1 });

@@ -6,7 +6,7 @@ import { explain, type WhyFact } from './explain.ts';
 import { Lateness } from './lateness.ts';
 import type { Ledger, TokenState } from './ledger.ts';
 import { delayedByType, flowOf, statsOf, waitingByLine, waitingByType } from './line-figures.ts';
-import { type LiveTask, Mode } from './live-task.ts';
+import { isIntent, type LiveTask, Mode } from './live-task.ts';
 import { PayloadCache } from './payload-cache.ts';
 import { mayAge, Placement } from './placement.ts';
 import type { RestoredBlock } from './snapshot/format.ts';
@@ -214,22 +214,22 @@ export class DispatchCore {
   }
 
   /** The append expecting `seq` was refused or is void: somebody moved the task. The log brings that event, or has brought it. */
-  refused(task: LiveTask, seq: number, now: number): void {
-    if (!isIntent(task)) return;
+  refused(task: LiveTask, seq: number): void {
+    if (!isUnderWay(task, seq)) return;
     task.unsure = false;
-    // An event came that changes no status (CARRIED): the task stands where it stood.
-    if (task.seq !== seq) this.#place.resume(task, now);
-    else this.#place.to(task, Mode.moved);
+    this.#place.to(task, Mode.moved);
   }
 
-  /** Nobody knows whether the append was stored, or it could not be made: put off until `retryAt` unless the log says more. */
-  unresolved(task: LiveTask, retryAt: number): void {
+  /** Nobody knows whether the append expecting `seq` was stored, or it could not be made: put off until `retryAt` unless the log says more. */
+  unresolved(task: LiveTask, seq: number, retryAt: number): void {
+    if (!isUnderWay(task, seq)) return;
     // A renewal is wanted again when the log has aged a little more.
-    if (task.mode === Mode.carrying) this.#place.resume(task, retryAt);
-    else if (isIntent(task)) {
-      task.unsure ||= task.mode === Mode.queueing;
-      this.#place.delay(task, retryAt);
+    if (task.mode === Mode.carrying) {
+      this.#place.resume(task, retryAt);
+      return;
     }
+    task.unsure ||= task.mode === Mode.queueing;
+    this.#place.delay(task, retryAt);
   }
 
   /** Instead of ending it as decided: the lost attempt that was its last does not count, and it waits for another. */
@@ -289,5 +289,5 @@ export class DispatchCore {
   }
 }
 
-const isIntent = ({ mode }: LiveTask): boolean =>
-  mode === Mode.queueing || mode === Mode.ending || mode === Mode.carrying;
+/** Not so once an event has come that the append did not expect: what is under way since then, if anything, is another one. */
+const isUnderWay = (task: LiveTask, seq: number): boolean => task.seq === seq && isIntent(task);

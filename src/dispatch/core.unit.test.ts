@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { coreWorld, dispatcher, NOW, named, running } from '../../test/support/core-world.ts';
-import { taskIdOf } from '../../test/support/fenced-log.ts';
+import { type FencedLog, taskIdOf } from '../../test/support/fenced-log.ts';
 import { DispatchCore } from './core.ts';
 import type { Decision } from './decisions.ts';
 import { stateOf } from './live-task.ts';
@@ -196,7 +196,7 @@ describe('the outcomes of appends', () => {
     given(() => log.ingest(1));
     const [decision] = decisions() as Decision[];
     log.requestCancel(taskIdOf(1));
-    core.refused(decision?.task as Decision['task'], 1, NOW);
+    core.refused(decision?.task as Decision['task'], 1);
     expect(decisions()).toEqual([]);
     expect(line()).toMatchObject({ intents: 0 });
     given();
@@ -209,7 +209,7 @@ describe('the outcomes of appends', () => {
     const [decision] = decisions() as Decision[];
     append(decision as Decision);
     given();
-    core.refused(decision?.task as Decision['task'], 1, NOW);
+    core.refused(decision?.task as Decision['task'], 1);
     expect(line()).toMatchObject({ ready: 1, intents: 0, waiting: 0 });
   });
 
@@ -218,16 +218,42 @@ describe('the outcomes of appends', () => {
     given(() => log.ingest(1));
     const [decision] = decisions() as Decision[];
     given(() => log.do(taskIdOf(1), dispatcher, { kind: 'carry' }));
-    core.refused(decision?.task as Decision['task'], 1, NOW);
+    core.refused(decision?.task as Decision['task'], 1);
     expect(decisions()).toMatchObject([{ kind: 'queue', seq: 2 }]);
   });
+
+  it.each([
+    ['refused', (core: DispatchCore, { task, seq }: Decision) => core.refused(task, seq)],
+    ['unknown', (core: DispatchCore, { task, seq }: Decision) => core.unresolved(task, seq, NOW + 500)],
+  ])(
+    'say nothing of the append that was decided on after an event had overtaken theirs: %s',
+    (_how, hear) => {
+      for (const overtake of [
+        (log: FencedLog) => log.reschedule(taskIdOf(1), { priority: 1 }),
+        (log: FencedLog) => log.do(taskIdOf(1), dispatcher, { kind: 'carry' }),
+      ]) {
+        const { log, core, given, decisions, append, line } = coreWorld();
+        given(() => log.ingest(1));
+        const [first] = decisions() as [Decision];
+        given(() => overtake(log));
+        const [second] = decisions() as [Decision];
+        expect(second).toMatchObject({ kind: 'queue', seq: 2 });
+        hear(core, first);
+        expect(line()).toMatchObject({ intents: 1, waiting: 0, delayed: 0 });
+        expect(decisions()).toEqual([]);
+        append(second);
+        given();
+        expect(line()).toMatchObject({ ready: 1, intents: 0 });
+      }
+    },
+  );
 
   it('decide again when such an event is seen after the refusal', () => {
     const { log, core, given, decisions } = coreWorld();
     given(() => log.ingest(1));
     const [decision] = decisions() as Decision[];
     log.do(taskIdOf(1), dispatcher, { kind: 'carry' });
-    core.refused(decision?.task as Decision['task'], 1, NOW);
+    core.refused(decision?.task as Decision['task'], 1);
     expect(decisions()).toEqual([]);
     given();
     expect(decisions()).toMatchObject([{ kind: 'queue', seq: 2 }]);
@@ -237,7 +263,7 @@ describe('the outcomes of appends', () => {
     const { log, core, given, decisions, append, line } = coreWorld();
     given(() => log.ingest(1));
     const [decision] = decisions() as Decision[];
-    core.unresolved(decision?.task as Decision['task'], NOW + 500);
+    core.unresolved(decision?.task as Decision['task'], 1, NOW + 500);
     expect(decisions()).toEqual([]);
     append(decision as Decision);
     given();
@@ -250,7 +276,7 @@ describe('the outcomes of appends', () => {
     const { log, core, given, decisions } = coreWorld();
     given(() => log.ingest(1));
     const [decision] = decisions() as Decision[];
-    core.unresolved(decision?.task as Decision['task'], NOW + 500);
+    core.unresolved(decision?.task as Decision['task'], 1, NOW + 500);
     core.advance(NOW + 500);
     expect(named(decisions())).toEqual(['queue 1']);
   });

@@ -342,12 +342,12 @@ class LogDispatcher implements Dispatcher {
   }
 
   /** A task whose attempts ended in lost leases all over the fleet is not condemned meanwhile, and tried again after. */
-  #spared({ kind, task }: Decision): boolean {
+  #spared({ kind, task, seq }: Decision): boolean {
     if (kind !== 'dead_letter' || !this.#memory.outage.condemned({ tenant: task.tenant, taskId: task.id }))
       return false;
     if (!task.known || !mayBePardoned(stateOf(task, undefined))) return false;
     const now = this.#parts.clock.now();
-    if (this.#memory.outage.dominates(now)) this.#core.unresolved(task, now + SPARE_MS);
+    if (this.#memory.outage.dominates(now)) this.#core.unresolved(task, seq, now + SPARE_MS);
     else this.#core.forgive(task, now);
     return true;
   }

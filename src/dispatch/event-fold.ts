@@ -8,7 +8,7 @@ import {
 } from '../domain/events.ts';
 import type { Priority } from '../domain/names.ts';
 import { readId } from './id-bits.ts';
-import { LiveTask, Mode, PayloadSize } from './live-task.ts';
+import { isIntent, LiveTask, Mode, PayloadSize } from './live-task.ts';
 import type { PayloadCache } from './payload-cache.ts';
 import type { Placement } from './placement.ts';
 import type { TaskIndex } from './task-index.ts';
@@ -180,8 +180,8 @@ export class EventFold {
     task.seq = seq;
     task.unsure = false;
     task.payloadSeq = seq;
-    if (kept || task.mode === Mode.moved || task.mode === Mode.carrying)
-      this.#parts.place.resume(task, storedAt);
+    // What is under way expects another sequence: it is void, or was this very event.
+    if (kept || task.mode === Mode.moved || isIntent(task)) this.#parts.place.resume(task, storedAt);
   }
 
   #carriedAnew(task: LiveTask, event: EventOf<'CARRIED'>, storedAt: number): void {

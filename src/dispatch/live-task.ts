@@ -40,6 +40,10 @@ export const Mode = {
 } as const;
 export type Mode = (typeof Mode)[keyof typeof Mode];
 
+/** Whether an append is under way for it. */
+export const isIntent = ({ mode }: { readonly mode: Mode }): boolean =>
+  mode === Mode.queueing || mode === Mode.ending || mode === Mode.carrying;
+
 /** Where a task waits: in its lane, behind its ordering key, or behind its concurrency key. */
 export const Spot = { none: 0, lane: 1, ordered: 2, held: 3 } as const;
 export type Spot = (typeof Spot)[keyof typeof Spot];

@@ -100,7 +100,7 @@ export class Performer {
           { taskId: task.id, command: command.kind, error: decided.error.code },
           'refused by the rules',
         );
-        core.unresolved(task, clock.now() + RETRY_MS);
+        core.unresolved(task, seq, clock.now() + RETRY_MS);
         return;
       }
       returned = !(await this.#append(intent, decided.value));
@@ -108,7 +108,7 @@ export class Performer {
     } catch (error) {
       this.#failures += 1;
       logger.warn({ taskId: task.id, seq, error: String(error) }, 'not decided yet; trying again');
-      core.unresolved(task, clock.now() + RETRY_MS);
+      core.unresolved(task, seq, clock.now() + RETRY_MS);
     } finally {
       this.#underWay -= 1;
       if (this.#underWay === 0) for (const resolve of this.#idle.splice(0)) resolve();
@@ -123,7 +123,7 @@ export class Performer {
     if (outcome.status === 'stored') return true;
     this.#conflicts += 1;
     if (outcome.lastSeq > seq) {
-      core.refused(task, seq, clock.now());
+      core.refused(task, seq);
       return false;
     }
     // The server did not say what moved the task, or has forgotten it.
@@ -131,8 +131,8 @@ export class Performer {
     if (state === undefined) {
       logger.error({ taskId: task.id, tenant: task.tenant, seq }, 'the log has forgotten a live task');
       core.vanished(task);
-    } else if (state.seq > seq) core.refused(task, seq, clock.now());
-    else core.unresolved(task, clock.now() + RETRY_MS);
+    } else if (state.seq > seq) core.refused(task, seq);
+    else core.unresolved(task, seq, clock.now() + RETRY_MS);
     return false;
   }
 
@@ -160,7 +160,7 @@ export class Performer {
         logger.error({ taskId: task.id, tenant: task.tenant, payloadSeq }, 'the log has forgotten a payload');
     }
     if (task.seq !== seq || (state !== undefined && state.seq !== seq)) {
-      core.refused(task, seq, clock.now());
+      core.refused(task, seq);
       return undefined;
     }
     return kind === 'carry' && state !== undefined ? { ...state, payload } : stateOf(task, payload);

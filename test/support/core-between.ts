@@ -163,13 +163,13 @@ export class CoreBetween {
     const { core, log } = this;
     const { task, seq } = intent;
     if (how === 'unsent') {
-      core.unresolved(task, log.now + 500);
+      core.unresolved(task, seq, log.now + 500);
       return;
     }
     const truth = log.state(task.id);
     if (!task.known && truth?.seq === seq && task.seq === seq && !core.learn(task, truth, log.now)) return;
     if (task.seq !== seq || !task.known) {
-      core.refused(task, seq, log.now);
+      core.refused(task, seq);
       return;
     }
     const { kind, state } = this.#commandFor(intent, truth);
@@ -182,8 +182,8 @@ export class CoreBetween {
     } as Command);
     if (!decided.ok) throw new Error(`the core asked for ${kind} of ${task.id}: ${decided.error.message}`);
     const outcome = log.append(decided.value, seq);
-    if (how === 'unheard') core.unresolved(task, log.now + 500);
-    else if (outcome.status === 'conflict') core.refused(task, seq, log.now);
+    if (how === 'unheard') core.unresolved(task, seq, log.now + 500);
+    else if (outcome.status === 'conflict') core.refused(task, seq);
   }
 
   /** A renewal carries the state as the log has it; anything else is decided on what the core knows. */
