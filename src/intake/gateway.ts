@@ -2,7 +2,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type ConsumerMessages, type JsMsg, jetstream } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { TaskledgerError } from '../domain/errors.ts';
-import { askAgain } from '../log/ask-again.ts';
 import type { Names } from '../log/subjects.ts';
 import type { Logger } from '../observe/log.ts';
 import { monotonicClock } from '../platform/clock.ts';
@@ -47,6 +46,8 @@ const IN_FLIGHT = 256;
 /** A message that could not be stored comes back after this long. */
 const DEFER_MS = 2_000;
 const RETRY_MS = 500;
+/** Servers in an election drop a request without a word: no longer is waited for an answer, and then asked again. */
+const ANSWER_MS = 1_000;
 /** One that cannot be taken for reasons that may last comes back after this long, and after twice as long each time, up to a minute. */
 const PARK_MS = 2_000;
 const MAX_PARK_MS = 60_000;
@@ -125,8 +126,8 @@ class SubmissionGateway implements Gateway {
   async #runOnce(): Promise<void> {
     const { nc, names, backlog } = this.#options;
     if (this.#stopping.signal.aborted) return;
-    const { consumers } = jetstream(nc);
-    const consumer = await askAgain(() => consumers.get(names.streams.submissions, INTAKE_CONSUMER));
+    const { consumers } = jetstream(nc, { timeout: ANSWER_MS });
+    const consumer = await consumers.get(names.streams.submissions, INTAKE_CONSUMER);
     const messages = await consumer.consume({
       max_messages: IN_FLIGHT,
       // The defaults notice a lost leader after 42 s.

@@ -49,7 +49,7 @@ export class IntakeConsumer {
         }),
       ).catch((error: unknown) => {
         if (!(error instanceof JetStreamApiError) || error.code !== CONSUMER_EXISTS) throw error;
-        return consumers.update(stream, INTAKE_CONSUMER, { max_ack_pending: maxAckPending });
+        return askAgain(() => consumers.update(stream, INTAKE_CONSUMER, { max_ack_pending: maxAckPending }));
       });
     });
   }
