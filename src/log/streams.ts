@@ -13,6 +13,7 @@ import { TaskledgerError } from '../domain/errors.ts';
 import type { Logger } from '../observe/log.ts';
 import type { Config } from '../platform/config.ts';
 import { Patience } from '../platform/patience.ts';
+import { CopiesJudge } from './copies.ts';
 import { requireServer } from './server-check.ts';
 import {
   type BucketOptions,
@@ -48,7 +49,8 @@ export interface ShorterLimits {
 
 /**
  * Makes the streams and buckets, or brings those that exist up to the configuration. Several processes may do it at once.
- * @throws TaskledgerError `nats_too_old`, `jetstream_missing`, `stream_incompatible` (names the setting), `log_unavailable`
+ * @throws TaskledgerError `nats_too_old`, `jetstream_missing`, `stream_incompatible` (names the setting),
+ * `config_invalid` (more copies than servers), `log_unavailable`
  */
 export async function ensureStreams({
   nc,
@@ -61,13 +63,16 @@ export async function ensureStreams({
   const jsm = await jetstreamManager(nc, { checkAPI: false });
   await requireServer(nc, jsm, patience);
   const kvm = new Kvm(nc);
+  const copies = new CopiesJudge({ replicas: config.replicas, cluster: () => nc.info ?? {} });
   for (const [bucket, options] of bucketConfigs(names, config)) {
-    await patience.waitFor(`bucket ${bucket}`, () => answered(() => ensureBucket(jsm, kvm, bucket, options)));
+    await patience.waitFor(`bucket ${bucket}`, () =>
+      answered(copies, () => ensureBucket(jsm, kvm, bucket, options)),
+    );
   }
   // HISTORY draws from TASKS, so it comes after it.
   for (const wanted of streamConfigs(names, config)) {
     await patience.waitFor(`stream ${wanted.name}`, () =>
-      answered(() => ensureStream(jsm, wanted, { names, logger, beforeShrinking })),
+      answered(copies, () => ensureStream(jsm, wanted, { names, logger, beforeShrinking })),
     );
   }
 }
@@ -111,14 +116,12 @@ export async function ensureWorkConsumer(
       await jsm.consumers.update(names.streams.tasks, consumer, changeable);
     }
   };
-  await patience.waitFor(`consumer ${consumer}`, () => answered(ensure));
+  await patience.waitFor(`consumer ${consumer}`, () => orUnavailable(ensure));
 }
 
 const CONSUMER_EXISTS = 10_148;
 const STREAM_NAME_IN_USE = 10_058;
 const STREAM_NOT_FOUND = 10_059;
-/** More than one replica on a server that is in no cluster. */
-const REPLICAS_NOT_SUPPORTED = 10_074;
 
 async function ensureStream(
   jsm: JetStreamManager,
@@ -238,12 +241,10 @@ async function ensureBucket(
 const isApiError = (error: unknown, code: number): boolean =>
   error instanceof JetStreamApiError && error.code === code;
 
-/** Throws `config_invalid` for more replicas than the servers can hold, and `log_unavailable` for what else they say. */
-const answered = <T>(ask: () => Promise<T>): Promise<T> =>
+/** Throws `config_invalid` for more copies than the servers can hold, and `log_unavailable` for what else they say. */
+const answered = <T>(copies: CopiesJudge, ask: () => Promise<T>): Promise<T> =>
   orUnavailable(() =>
     ask().catch((cause: unknown) => {
-      if (!isApiError(cause, REPLICAS_NOT_SUPPORTED)) throw cause;
-      const reason = (cause as Error).message;
-      throw new TaskledgerError('config_invalid', { key: 'TASKLEDGER_REPLICAS', reason }, { cause });
+      throw copies.judge(cause) ?? cause;
     }),
   );
