@@ -1,6 +1,10 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Kvm } from '@nats-io/kv';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { WorkerEntry } from '../../src/worker/worker-entry.ts';
 import { eventually } from '../support/eventually.ts';
 import { testNatsUrl } from '../support/servers.ts';
@@ -17,6 +21,9 @@ beforeAll(async () => {
 afterAll(() => rig.stop());
 
 test('a worker whose lease thread dies, again and again, starts another, and loses no lease', async () => {
+  const dir = await mkdtemp(join(tmpdir(), 'lease-thread-'));
+  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const finish = join(dir, 'finish');
   const preload = fileURLToPath(new URL('../support/killable-threads.cjs', import.meta.url));
   const holder = await spawnWorker(
     { nats: testNatsUrl(), prefix: rig.options.prefix, ackWaitMs: ACK_WAIT_MS, concurrency: 1 },
@@ -25,7 +32,7 @@ test('a worker whose lease thread dies, again and again, starts another, and los
   try {
     const registry = await new Kvm(rig.world.nc).open(rig.world.names.buckets.workers);
     const entry = () => registry.get(holder.id);
-    const id = await rig.enqueue({ payload: { do: 'wait', ms: 2 * ACK_WAIT_MS } });
+    const id = await rig.enqueue({ payload: { do: 'wait-for', path: finish } });
     await holder.printed(`started ${id} 1`);
     // Somebody else is there to take over what is not renewed.
     await rig.worker({ types: { [TYPE]: () => 'taken over' } });
@@ -38,6 +45,9 @@ test('a worker whose lease thread dies, again and again, starts another, and los
         return later.json<WorkerEntry>().active.length === 1;
       });
     }
+    // What the last thread has not renewed is somebody else's by then.
+    await pause(ACK_WAIT_MS);
+    await writeFile(finish, '');
     expect((await rig.event(id, 'COMPLETED', 60_000)).data.result).toBe('waited');
     expect(rig.kinds(id)).toEqual(oneAttempt);
   } finally {
