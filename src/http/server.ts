@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { TaskledgerError } from '../domain/errors.ts';
+import type { Logger } from '../observe/log.ts';
 import { monotonicClock } from '../platform/clock.ts';
 import type { Service } from '../platform/service.ts';
 import { authenticate } from './auth.ts';
@@ -48,97 +49,17 @@ export interface HttpServer extends Service {
  * requests in flight finish; those that arrive meanwhile get `shutting_down`.
  */
 export async function createHttpServer(parts: HttpParts): Promise<HttpServer> {
-  const { config, registry, logger, metrics } = parts;
+  const { config, logger } = parts;
   let closing = false;
   let url: string | undefined;
   let feeds: { endAll(): Promise<void> } | undefined;
-  const rateLimit = createRateLimit({ ratePerSecond: config.httpRatePerSecond, clock: monotonicClock });
-
-  const app = fastify({
-    logger: false,
-    genReqId: () => randomUUID(),
-    bodyLimit: taskBodyLimit(config),
-    // A client that sends its request slower than this is cut off.
-    requestTimeout: 30_000,
-    forceCloseConnections: 'idle',
-    return503OnClosing: false,
-    clientErrorHandler: answerUnreadable,
-    routerOptions: { ignoreTrailingSlash: true },
-    frameworkErrors: (error, request, reply) => {
-      void answerError(error, request, reply);
-    },
-  });
-  app.setValidatorCompiler(() => (value) => ({ value }));
-  app.setSerializerCompiler(() => (value) => JSON.stringify(value));
-  acceptJsonOnly(app);
-  app.decorateRequest('identity', undefined);
-
-  app.addHook('onRequest', async (request, reply) => {
-    reply.header('x-request-id', request.id);
-    if (closing) throw new TaskledgerError('shutting_down');
-    const { scope } = request.routeOptions.config;
-    if (scope === undefined) return;
-    request.identity = authenticate(request, registry.keys, scope);
-    limit(request.identity.id, reply);
-  });
-  app.addHook('onSend', (_request, reply, payload, done) => {
-    // A connection that is kept alive would hold up the stop until it times out.
-    if (closing) reply.header('connection', 'close');
-    done(null, payload);
-  });
-  app.addHook('onResponse', async (request, reply) => {
-    metrics.request(request.method, request.routeOptions.url ?? 'none', reply.statusCode, reply.elapsedTime);
-  });
-  app.setErrorHandler((error, request, reply) => answerError(error, request, reply));
+  const app = createApp(parts);
+  addHooks(app, parts, () => closing);
   app.setNotFoundHandler(createUnknownRoute(app));
-
   await addOpenApi(app);
   await app.register(async (api) => {
-    publicRoutes(api, parts);
-    metricsRoutes(api, parts);
-    submitRoutes(api, parts);
-    taskRoutes(api, parts);
-    taskCommandRoutes(api, parts);
-    deadLetterRoutes(api, parts);
-    replayRoutes(api, parts);
-    queueRoutes(api, parts);
-    pauseRoutes(api, parts);
-    whyRoutes(api, parts);
-    workerRoutes(api, parts);
-    feeds = eventRoutes(api, parts);
-    cancellationRoutes(api, parts);
-    typeRoutes(api, parts);
-    projectionRoutes(api, parts);
-    scheduleRoutes(api, parts);
-    scheduleCommandRoutes(api, parts);
-    scheduleSlotRoutes(api, parts);
-    tenantRoutes(api, parts);
-    keyRoutes(api, parts);
+    feeds = addRoutes(api, parts);
   });
-
-  function limit(keyId: string, reply: FastifyReply): void {
-    const verdict = rateLimit(keyId);
-    reply.header('ratelimit-limit', verdict.limit).header('ratelimit-remaining', verdict.remaining);
-    reply.header('ratelimit-reset', verdict.retryAfterS);
-    if (verdict.allowed) return;
-    reply.header('retry-after', verdict.retryAfterS);
-    throw new TaskledgerError('rate_limited');
-  }
-
-  function answerError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-    const error = toTaskledgerError(thrown, {
-      contentType: request.headers['content-type'] ?? '(none)',
-      bodyLimit: request.routeOptions.bodyLimit,
-    });
-    if (error.code === 'internal')
-      logger.error(
-        { requestId: request.id, method: request.method, url: request.url, err: thrown },
-        'request failed',
-      );
-    if (error.status === 401) reply.header('www-authenticate', 'Bearer');
-    if (error.status === 503 && !reply.hasHeader('retry-after')) reply.header('retry-after', 2);
-    return reply.code(error.status).send(errorBody(error, request.id));
-  }
 
   return {
     name: 'http',
@@ -161,4 +82,109 @@ export async function createHttpServer(parts: HttpParts): Promise<HttpServer> {
       await feedsEnded;
     },
   };
+}
+
+/** Without routes: JSON alone goes in, each route checks its own, and every error goes out in one form. */
+function createApp({ config, logger }: HttpParts): FastifyInstance {
+  const answerError = errorAnswers(logger);
+  const app = fastify({
+    logger: false,
+    genReqId: () => randomUUID(),
+    bodyLimit: taskBodyLimit(config),
+    // A client that sends its request slower than this is cut off.
+    requestTimeout: 30_000,
+    forceCloseConnections: 'idle',
+    return503OnClosing: false,
+    clientErrorHandler: answerUnreadable,
+    routerOptions: { ignoreTrailingSlash: true },
+    frameworkErrors: (error, request, reply) => {
+      void answerError(error, request, reply);
+    },
+  });
+  app.setValidatorCompiler(() => (value) => ({ value }));
+  app.setSerializerCompiler(() => (value) => JSON.stringify(value));
+  acceptJsonOnly(app);
+  app.setErrorHandler(answerError);
+  return app;
+}
+
+/** What every request passes before its route, and every answer after it. */
+function addHooks(
+  app: FastifyInstance,
+  { config, registry, metrics }: HttpParts,
+  closing: () => boolean,
+): void {
+  const limit = rateLimiter(config.httpRatePerSecond);
+  app.decorateRequest('identity', undefined);
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', request.id);
+    if (closing()) throw new TaskledgerError('shutting_down');
+    const { scope } = request.routeOptions.config;
+    if (scope === undefined) return;
+    request.identity = authenticate(request, registry.keys, scope);
+    limit(request.identity.id, reply);
+  });
+  app.addHook('onSend', (_request, reply, payload, done) => {
+    // A connection that is kept alive would hold up the stop until it times out.
+    if (closing()) reply.header('connection', 'close');
+    done(null, payload);
+  });
+  app.addHook('onResponse', async (request, reply) => {
+    metrics.request(request.method, request.routeOptions.url ?? 'none', reply.statusCode, reply.elapsedTime);
+  });
+}
+
+/** Tells the client what is left of its rate, and throws `rate_limited` when nothing is. */
+function rateLimiter(ratePerSecond: number): (keyId: string, reply: FastifyReply) => void {
+  const rateLimit = createRateLimit({ ratePerSecond, clock: monotonicClock });
+  return (keyId, reply) => {
+    const verdict = rateLimit(keyId);
+    reply.header('ratelimit-limit', verdict.limit).header('ratelimit-remaining', verdict.remaining);
+    reply.header('ratelimit-reset', verdict.retryAfterS);
+    if (verdict.allowed) return;
+    reply.header('retry-after', verdict.retryAfterS);
+    throw new TaskledgerError('rate_limited');
+  };
+}
+
+const errorAnswers =
+  (logger: Logger) =>
+  (thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
+    const error = toTaskledgerError(thrown, {
+      contentType: request.headers['content-type'] ?? '(none)',
+      bodyLimit: request.routeOptions.bodyLimit,
+    });
+    if (error.code === 'internal')
+      logger.error(
+        { requestId: request.id, method: request.method, url: request.url, err: thrown },
+        'request failed',
+      );
+    if (error.status === 401) reply.header('www-authenticate', 'Bearer');
+    if (error.status === 503 && !reply.hasHeader('retry-after')) reply.header('retry-after', 2);
+    return reply.code(error.status).send(errorBody(error, request.id));
+  };
+
+/** The answer ends the feeds that are open. */
+function addRoutes(api: FastifyInstance, parts: HttpParts): { endAll(): Promise<void> } {
+  publicRoutes(api, parts);
+  metricsRoutes(api, parts);
+  submitRoutes(api, parts);
+  taskRoutes(api, parts);
+  taskCommandRoutes(api, parts);
+  deadLetterRoutes(api, parts);
+  replayRoutes(api, parts);
+  queueRoutes(api, parts);
+  pauseRoutes(api, parts);
+  whyRoutes(api, parts);
+  workerRoutes(api, parts);
+  const feeds = eventRoutes(api, parts);
+  cancellationRoutes(api, parts);
+  typeRoutes(api, parts);
+  projectionRoutes(api, parts);
+  scheduleRoutes(api, parts);
+  scheduleCommandRoutes(api, parts);
+  scheduleSlotRoutes(api, parts);
+  tenantRoutes(api, parts);
+  keyRoutes(api, parts);
+  return feeds;
 }
