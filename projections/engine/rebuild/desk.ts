@@ -67,107 +67,127 @@ export interface DeskParts {
 
 const JOBS_SHOWN = 20;
 
-export function createProjectionDesk({ postgres, nc, names, projections }: DeskParts): ProjectionDesk {
-  const inspector = new LogInspector({ nc, names });
+export const createProjectionDesk = (parts: DeskParts): ProjectionDesk => new Desk(parts);
 
-  const ofPostgres = async <T>(ask: () => Promise<T>): Promise<T> => {
-    try {
-      return await ask();
-    } catch (error) {
-      throw error instanceof TaskledgerError ? error : readModelUnavailable(error);
-    }
-  };
+class Desk implements ProjectionDesk {
+  readonly #postgres: Asker;
+  readonly #projections: readonly string[];
+  readonly #inspector: LogInspector;
 
-  const chosen = (name: string): readonly string[] => {
-    if (name === 'all') return projections;
-    if (!projections.includes(name)) throw new TaskledgerError('projection_unknown', { projection: name });
+  constructor({ postgres, nc, names, projections }: DeskParts) {
+    this.#postgres = postgres;
+    this.#projections = projections;
+    this.#inspector = new LogInspector({ nc, names });
+  }
+
+  async status(): Promise<ProjectionsStatus> {
+    const [{ firstSeq, lastSeq }, keptFromSeq] = await orUnavailable(() =>
+      Promise.all([this.#inspector.state(), this.#inspector.firstKept()]),
+    );
+    const [{ rows }, jobs] = await ofPostgres(() =>
+      Promise.all([
+        this.#postgres.query<StatusRow>(STATUS, [this.#projections]),
+        newestJobs(this.#postgres, JOBS_SHOWN),
+      ]),
+    );
+    return {
+      log: { firstSeq, lastSeq },
+      keptFromSeq,
+      projections: rows.map(({ name, seq, at, poisoned }) => ({
+        name,
+        position: Number(seq),
+        lag: Math.max(0, lastSeq - Number(seq)),
+        movedAt: at.toISOString(),
+        poisoned: Number(poisoned),
+      })),
+      jobs,
+    };
+  }
+
+  async job(id: string): Promise<Job> {
+    const job = await ofPostgres(() => jobById(this.#postgres, id));
+    if (job === undefined) throw new TaskledgerError('projection_job_not_found', { jobId: id });
+    return job;
+  }
+
+  async rebuild(name: string, { acceptLoss, by }: { acceptLoss: boolean; by: string }): Promise<Job> {
+    const projections = this.#chosen(name);
+    const firstSeq = await orUnavailable(() => this.#inspector.firstKept());
+    if (firstSeq > 1 && !acceptLoss) throw new TaskledgerError('history_incomplete', { firstSeq });
+    return this.#ask({ kind: 'rebuild', projections, schema: `rebuild_${name}`, untilSeq: null, by });
+  }
+
+  async verify(name: string, { by }: { by: string }): Promise<Job> {
+    const projections = this.#chosen(name);
+    return this.#ask({ kind: 'verify', projections, schema: `verify_${name}`, untilSeq: null, by });
+  }
+
+  async build({ schema, until, by }: { schema: string; until: PointInLog; by: string }): Promise<Job> {
+    const { rows } = await ofPostgres(() =>
+      this.#postgres.query('select from pg_namespace where nspname = $1', [schema]),
+    );
+    if (rows.length > 0) throw new TaskledgerError('schema_in_use', { schema });
+    const untilSeq = await orUnavailable(async () => {
+      const { lastSeq } = await this.#inspector.state();
+      return Math.min(lastSeq, 'seq' in until ? until.seq : await this.#inspector.lastSeqAt(until.at));
+    });
+    return this.#ask({ kind: 'build', projections: this.#projections, schema, untilSeq, by });
+  }
+
+  stop(id: string): Promise<Job> {
+    return this.#move(id, 'stopped', stopJob);
+  }
+
+  resume(id: string): Promise<Job> {
+    return this.#move(id, 'resumed', resumeJob);
+  }
+
+  discard(id: string): Promise<Job> {
+    return this.#move(id, 'discarded', discardJob);
+  }
+
+  #chosen(name: string): readonly string[] {
+    if (name === 'all') return this.#projections;
+    if (!this.#projections.includes(name))
+      throw new TaskledgerError('projection_unknown', { projection: name });
     return [name];
-  };
+  }
 
-  const ask = async (request: {
+  async #ask(request: {
     kind: JobKind;
     projections: readonly string[];
     schema: string;
     untilSeq: number | null;
     by: string;
-  }): Promise<Job> => {
+  }): Promise<Job> {
     const { by, schema } = request;
     const job = await ofPostgres(() =>
-      insertJob(postgres, { ...request, id: randomUUID(), requestedBy: by }),
+      insertJob(this.#postgres, { ...request, id: randomUUID(), requestedBy: by }),
     );
     if (job !== undefined) return job;
-    const active = await ofPostgres(() => activeJobOn(postgres, schema));
+    const active = await ofPostgres(() => activeJobOn(this.#postgres, schema));
     const { id: jobId = '', state = 'ended' } = active ?? {};
     throw new TaskledgerError('projection_job_active', { jobId, state, schema });
-  };
+  }
 
-  const move = async (
+  async #move(
     id: string,
     wish: string,
     how: (asker: Asker, id: string) => Promise<Job | undefined>,
-  ): Promise<Job> => {
-    const moved = await ofPostgres(() => how(postgres, id));
+  ): Promise<Job> {
+    const moved = await ofPostgres(() => how(this.#postgres, id));
     if (moved !== undefined) return moved;
-    const { state } = await find(id);
+    const { state } = await this.job(id);
     throw new TaskledgerError('projection_job_ended', { jobId: id, state, wish });
-  };
+  }
+}
 
-  const find = async (id: string): Promise<Job> => {
-    const job = await ofPostgres(() => jobById(postgres, id));
-    if (job === undefined) throw new TaskledgerError('projection_job_not_found', { jobId: id });
-    return job;
-  };
-
-  return {
-    job: find,
-    stop: (id) => move(id, 'stopped', stopJob),
-    resume: (id) => move(id, 'resumed', resumeJob),
-    discard: (id) => move(id, 'discarded', discardJob),
-
-    async status() {
-      const [{ firstSeq, lastSeq }, keptFromSeq] = await orUnavailable(() =>
-        Promise.all([inspector.state(), inspector.firstKept()]),
-      );
-      const [{ rows }, jobs] = await ofPostgres(() =>
-        Promise.all([postgres.query<StatusRow>(STATUS, [projections]), newestJobs(postgres, JOBS_SHOWN)]),
-      );
-      return {
-        log: { firstSeq, lastSeq },
-        keptFromSeq,
-        projections: rows.map(({ name, seq, at, poisoned }) => ({
-          name,
-          position: Number(seq),
-          lag: Math.max(0, lastSeq - Number(seq)),
-          movedAt: at.toISOString(),
-          poisoned: Number(poisoned),
-        })),
-        jobs,
-      };
-    },
-
-    async rebuild(name, { acceptLoss, by }) {
-      const wanted = chosen(name);
-      const firstSeq = await orUnavailable(() => inspector.firstKept());
-      if (firstSeq > 1 && !acceptLoss) throw new TaskledgerError('history_incomplete', { firstSeq });
-      return ask({ kind: 'rebuild', projections: wanted, schema: `rebuild_${name}`, untilSeq: null, by });
-    },
-
-    async verify(name, { by }) {
-      return ask({ kind: 'verify', projections: chosen(name), schema: `verify_${name}`, untilSeq: null, by });
-    },
-
-    async build({ schema, until, by }) {
-      const { rows } = await ofPostgres(() =>
-        postgres.query('select from pg_namespace where nspname = $1', [schema]),
-      );
-      if (rows.length > 0) throw new TaskledgerError('schema_in_use', { schema });
-      const untilSeq = await orUnavailable(async () => {
-        const { lastSeq } = await inspector.state();
-        return Math.min(lastSeq, 'seq' in until ? until.seq : await inspector.lastSeqAt(until.at));
-      });
-      return ask({ kind: 'build', projections, schema, untilSeq, by });
-    },
-  };
+async function ofPostgres<T>(ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask();
+  } catch (error) {
+    throw error instanceof TaskledgerError ? error : readModelUnavailable(error);
+  }
 }
 
 interface StatusRow {
