@@ -1,5 +1,6 @@
 import type { Recorded, TaskEvent } from '../../src/domain/events.ts';
 import type { LogBatch } from '../../src/log/event-log.ts';
+import { Nap } from '../../src/platform/nap.ts';
 
 /** Events wait here for the next transaction. */
 export interface InboxLimits {
@@ -22,8 +23,8 @@ export class Inbox {
   #lastSeq = 0;
   #takenTo = 0;
   #closed = false;
-  #onOffer: (() => void) | undefined;
-  #onRoom: (() => void) | undefined;
+  readonly #untilOffer = new Nap();
+  readonly #untilRoom = new Nap();
 
   constructor(limits: InboxLimits) {
     this.#limits = limits;
@@ -40,8 +41,8 @@ export class Inbox {
     }
     this.#unreadable.push(...batch.unreadable);
     this.#lastSeq = batch.lastSeq;
-    this.#onOffer?.();
-    while (this.#isCrowded()) await new Promise<void>((resolve) => (this.#onRoom = resolve));
+    this.#untilOffer.wake();
+    while (this.#isCrowded()) await this.#untilRoom.take();
   }
 
   /**
@@ -55,20 +56,20 @@ export class Inbox {
     notBefore: number;
     settleMs: number;
   }): Promise<LogBatch | undefined> {
-    while (!this.#closed && this.#lastSeq === this.#takenTo) await this.#offered();
+    while (!this.#closed && this.#lastSeq === this.#takenTo) await this.#untilOffer.take();
     const deadline = Math.max(notBefore, performance.now() + settleMs);
     while (!this.#closed && !this.#isFull()) {
       const leftMs = deadline - performance.now();
       if (leftMs <= 0) break;
-      await this.#offered(leftMs);
+      await this.#untilOffer.take(leftMs);
     }
     return this.#closed ? undefined : this.#take();
   }
 
   close(): void {
     this.#closed = true;
-    this.#onOffer?.();
-    this.#onRoom?.();
+    this.#untilOffer.wake();
+    this.#untilRoom.wake();
   }
 
   #take(): LogBatch {
@@ -80,7 +81,7 @@ export class Inbox {
     const unreadable = this.#unreadable.filter(({ seq }) => seq <= lastSeq);
     this.#unreadable = this.#unreadable.filter(({ seq }) => seq > lastSeq);
     this.#takenTo = lastSeq;
-    this.#onRoom?.();
+    this.#untilRoom.wake();
     return { events, unreadable, lastSeq };
   }
 
@@ -104,18 +105,6 @@ export class Inbox {
   #isCrowded(): boolean {
     const { maxEvents, maxBytes } = this.#limits;
     return !this.#closed && (this.#events.length >= 2 * maxEvents || this.#totalBytes >= 2 * maxBytes);
-  }
-
-  #offered(timeoutMs?: number): Promise<void> {
-    return new Promise((resolve) => {
-      const done = (): void => {
-        clearTimeout(timer);
-        this.#onOffer = undefined;
-        resolve();
-      };
-      const timer = timeoutMs === undefined ? undefined : setTimeout(done, timeoutMs);
-      this.#onOffer = done;
-    });
   }
 }
 

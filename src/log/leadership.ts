@@ -3,6 +3,7 @@ import { JetStreamApiError, jetstream } from '@nats-io/jetstream';
 import { type KV, type KvEntry, Kvm } from '@nats-io/kv';
 import type { NatsConnection } from '@nats-io/transport-node';
 import type { Logger } from '../observe/log.ts';
+import { Nap } from '../platform/nap.ts';
 import { Patience, sparingly } from '../platform/patience.ts';
 import type { Service } from '../platform/service.ts';
 import { orUnavailable } from './unavailable.ts';
@@ -50,7 +51,7 @@ export class Leadership implements Service {
   #stopping = false;
   #loop: Promise<void> | undefined;
   #watch: Awaited<ReturnType<KV['watch']>> | undefined;
-  #wake: (() => void) | undefined;
+  readonly #nap = new Nap();
   /** The key was seen to become free. */
   #released = false;
   /** The last pass has not come to its end. */
@@ -105,7 +106,7 @@ export class Leadership implements Service {
   /** Gives the key back, so that a standby takes over at once. */
   async stop(): Promise<void> {
     this.#stopping = true;
-    this.#wake?.();
+    this.#nap.wake();
     this.#watch?.stop();
     await this.#loop;
     if (!this.#leads) return;
@@ -220,17 +221,8 @@ export class Leadership implements Service {
   }
 
   /** Until the next pass is due, the key is released, or the service stops. */
-  #pause(): Promise<void> {
-    return new Promise((resolve) => {
-      const done = (): void => {
-        clearTimeout(timer);
-        this.#wake = undefined;
-        resolve();
-      };
-      const timer = setTimeout(done, this.#nextPassMs());
-      this.#wake = done;
-      if (this.#stopping || this.#released) done();
-    });
+  async #pause(): Promise<void> {
+    if (!this.#stopping && !this.#released) await this.#nap.take(this.#nextPassMs());
   }
 
   /** Without the watch a release is noticed when the lease has run out. */
@@ -244,7 +236,7 @@ export class Leadership implements Service {
         for await (const entry of this.#watch) {
           if (entry.operation === 'PUT' || this.#leads) continue;
           this.#released = true;
-          this.#wake?.();
+          this.#nap.wake();
         }
       } catch (error) {
         if (!this.#stopping) this.#sayTrouble(error);

@@ -2,6 +2,7 @@ import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { TaskledgerError } from '../domain/errors.ts';
 import type { Logger } from '../observe/log.ts';
+import { Nap } from '../platform/nap.ts';
 import { sparingly } from '../platform/patience.ts';
 import type { LogBatch, LogReader, ReaderOptions } from './event-log.ts';
 import { batchOf } from './log-batch.ts';
@@ -54,7 +55,9 @@ class Reader implements LogReader {
     readonly resolve: () => void;
     readonly reject: (error: Error) => void;
   }[] = [];
-  #wake: (() => void) | undefined;
+  /** Ends with the next message. */
+  readonly #untilMore = new Nap();
+  readonly #untilReoffer = new Nap();
   #stopping = false;
   #finished: Promise<void> | undefined;
   #retryTimer: NodeJS.Timeout | undefined;
@@ -85,7 +88,8 @@ class Reader implements LogReader {
     this.#stopping = true;
     clearTimeout(this.#retryTimer);
     this.#pull?.end();
-    this.#wake?.();
+    this.#untilMore.wake();
+    this.#untilReoffer.wake();
     await this.#finished;
     for (const { reject } of this.#waiters.splice(0)) reject(new TaskledgerError('shutting_down'));
   }
@@ -113,7 +117,7 @@ class Reader implements LogReader {
         this.#received = delivered.seq;
         this.#queue.push(delivered);
         this.#pauseMs = FIRST_PAUSE_MS;
-        this.#wake?.();
+        this.#untilMore.wake();
       },
       onBroken: (reason) => this.#reopen(reason),
     });
@@ -146,7 +150,7 @@ class Reader implements LogReader {
   /** Waits for messages, offers one batch. */
   async #runOnce(): Promise<void> {
     const { maxBatch, gatherMs } = this.#options;
-    if (this.#queue.length === 0) await this.#untilMore();
+    if (this.#queue.length === 0) await this.#untilMore.take();
     if (this.#queue.length === 0) return;
     if (gatherMs > 0 && this.#queue.length < maxBatch)
       await this.#untilGathered(performance.now() + gatherMs);
@@ -169,7 +173,7 @@ class Reader implements LogReader {
           { reader: this.name, lastSeq: batch.lastSeq, error },
           'a batch was not taken; offering it again',
         );
-        await this.#untilMore(REOFFER_MS, false);
+        if (!this.#stopping) await this.#untilReoffer.take(REOFFER_MS);
       }
     }
     return false;
@@ -187,24 +191,8 @@ class Reader implements LogReader {
     while (!this.#stopping && this.#queue.length < this.#options.maxBatch) {
       const leftMs = deadline - performance.now();
       if (leftMs <= 0) return;
-      await this.#untilMore(leftMs);
+      await this.#untilMore.take(leftMs);
     }
-  }
-
-  /** Until a message comes (unless `onMessage` is false), the time is over, or the reader stops. */
-  #untilMore(timeoutMs?: number, onMessage = true): Promise<void> {
-    return new Promise((resolve) => {
-      const done = (): void => {
-        clearTimeout(timer);
-        this.#wake = undefined;
-        resolve();
-      };
-      const timer = timeoutMs === undefined ? undefined : setTimeout(done, timeoutMs);
-      this.#wake = () => {
-        if (onMessage || this.#stopping) done();
-      };
-      if (this.#stopping) done();
-    });
   }
 }
 

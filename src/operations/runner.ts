@@ -5,6 +5,7 @@ import { Leadership } from '../log/leadership.ts';
 import type { Names } from '../log/subjects.ts';
 import type { Logger } from '../observe/log.ts';
 import type { Clock } from '../platform/clock.ts';
+import { Nap } from '../platform/nap.ts';
 import type { Patience } from '../platform/patience.ts';
 import type { Service } from '../platform/service.ts';
 import type { BulkKind, TaskRef } from './bulk-kind.ts';
@@ -47,7 +48,7 @@ class Runner implements OperationRunner {
   readonly #leadership: Leadership;
   /** When the next page of an operation may be done (performance clock): its rate, or the pause after a failure. */
   readonly #notBefore = new Map<string, number>();
-  #wake: (() => void) | undefined;
+  readonly #nap = new Nap();
   /** Something has changed since the last look. */
   #nudged = false;
   #loop: Promise<void> | undefined;
@@ -77,7 +78,7 @@ class Runner implements OperationRunner {
   /** The page at hand is finished first. */
   async stop(): Promise<void> {
     this.#stopping = true;
-    this.#wake?.();
+    this.#nap.wake();
     await this.#loop;
     await this.#leadership.stop();
   }
@@ -150,24 +151,16 @@ class Runner implements OperationRunner {
   }
 
   /** Until an operation's time comes, something is heard, or RETRY_MS have passed. */
-  #pause(): Promise<void> {
-    return new Promise((resolve) => {
-      const done = (): void => {
-        clearTimeout(timer);
-        this.#wake = undefined;
-        resolve();
-      };
-      const now = performance.now();
-      const waits = [...this.#notBefore.values()].map((at) => at - now).filter((ms) => ms > 0);
-      const timer = setTimeout(done, Math.min(RETRY_MS, ...waits));
-      this.#wake = done;
-      if (this.#stopping || this.#nudged) done();
-    });
+  async #pause(): Promise<void> {
+    if (this.#stopping || this.#nudged) return;
+    const now = performance.now();
+    const waits = [...this.#notBefore.values()].map((at) => at - now).filter((ms) => ms > 0);
+    await this.#nap.take(Math.min(RETRY_MS, ...waits));
   }
 
   #nudge(): void {
     this.#nudged = true;
-    this.#wake?.();
+    this.#nap.wake();
   }
 }
 

@@ -3,6 +3,7 @@ import { Leadership } from '../log/leadership.ts';
 import type { OpenedLog } from '../log/open.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../platform/config.ts';
+import { Nap } from '../platform/nap.ts';
 import { type Service, serviceGroup } from '../platform/service.ts';
 import { createMirror } from '../registry/mirror.ts';
 import { mirrorSubmissionSettings } from '../registry/registry.ts';
@@ -34,13 +35,13 @@ const RETRY_MS = 1_000;
 export function createScheduler(parts: SchedulerParts): Scheduler {
   const { nc, names, logger, log, config, clock } = parts;
   const owner = `scheduler-${randomUUID()}`;
-  let wake: (() => void) | undefined;
+  const nap = new Nap();
   let changed = false;
   let stopping = false;
   let loop: Promise<void> | undefined;
   const onChange = (): void => {
     changed = true;
-    wake?.();
+    nap.wake();
   };
   const schedules = mirrorSchedules(parts);
   schedules.onChange(onChange);
@@ -94,17 +95,9 @@ export function createScheduler(parts: SchedulerParts): Scheduler {
     }
   }
 
-  function pause(until: number): Promise<void> {
-    if (changed || stopping) return Promise.resolve();
-    return new Promise((resolve) => {
-      const done = (): void => {
-        clearTimeout(timer);
-        wake = undefined;
-        resolve();
-      };
-      const timer = setTimeout(done, Math.min(LONGEST_WAIT_MS, Math.max(1, until - clock.now())));
-      wake = done;
-    });
+  async function pause(until: number): Promise<void> {
+    if (changed || stopping) return;
+    await nap.take(Math.min(LONGEST_WAIT_MS, Math.max(1, until - clock.now())));
   }
 
   const running: Service = {
@@ -114,7 +107,7 @@ export function createScheduler(parts: SchedulerParts): Scheduler {
     },
     async stop() {
       stopping = true;
-      wake?.();
+      nap.wake();
       await loop;
     },
   };
