@@ -1,4 +1,5 @@
-import { JetStreamApiError, type JetStreamManager, type StreamInfo } from '@nats-io/jetstream';
+import type { JetStreamManager, StreamInfo } from '@nats-io/jetstream';
+import { isRefusal } from '../log/refusal.ts';
 
 /** What the servers have where a stream is to be restored. */
 export type Presence =
@@ -6,7 +7,6 @@ export type Presence =
   | { readonly kind: 'empty' }
   | { readonly kind: 'holding'; readonly what: string };
 
-const STREAM_NOT_FOUND = 10_059;
 /** Keys of a bucket are named when there are no more. */
 const MOST_NAMED = 5;
 
@@ -28,7 +28,7 @@ export async function infoOf(jsm: JetStreamManager, stream: string): Promise<Str
   try {
     return await jsm.streams.info(stream);
   } catch (error) {
-    if (error instanceof JetStreamApiError && error.code === STREAM_NOT_FOUND) return undefined;
+    if (isRefusal(error, 'stream_not_found')) return undefined;
     throw error;
   }
 }

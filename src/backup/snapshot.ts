@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { StreamConfig, StreamState } from '@nats-io/jetstream';
 import { createInbox, type Msg, type NatsConnection, RequestError } from '@nats-io/transport-node';
 import { TaskledgerError } from '../domain/errors.ts';
+import { REFUSALS } from '../log/refusal.ts';
 
 /**
  * The server's own snapshots of a stream: its messages with their sequences, times and headers, and its consumers with
@@ -20,7 +21,6 @@ const CHUNK_BYTES = 128 * 1_024;
 const WINDOW = 16;
 const HEARD_WITHIN_MS = 10_000;
 const AGAIN_AFTER_MS = 50;
-const STREAM_NOT_FOUND = 10_059;
 
 interface ApiAnswer {
   readonly error?: { readonly code: number; readonly err_code: number; readonly description: string };
@@ -45,7 +45,7 @@ export async function readSnapshot(
       chunk_size: CHUNK_BYTES,
       jsck: false,
     });
-    if (head.error?.err_code === STREAM_NOT_FOUND) return undefined;
+    if (head.error?.err_code === REFUSALS.stream_not_found) return undefined;
     if (head.error !== undefined) throw failed(stream, head.error.description);
     for await (const chunk of withinSilence(chunks, stream)) {
       if (chunk.data.length === 0) {

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { JetStreamApiError, type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
+import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { decide } from '../domain/decide.ts';
 import type { Actor } from '../domain/events.ts';
 import { payloadIn } from '../domain/task.ts';
 import { execute } from '../log/handle.ts';
 import type { OpenedLog } from '../log/open.ts';
+import { isRefusal } from '../log/refusal.ts';
 import { ensureWorkConsumer } from '../log/streams.ts';
 import type { Names } from '../log/subjects.ts';
 import type { Logger } from '../observe/log.ts';
@@ -46,7 +47,6 @@ export interface Reconciled {
 /** Of each kind in one pass: an outage must not become a storm of appends. */
 const MAX_A_PASS = 200;
 const AT_ONCE = 16;
-const CONSUMER_NOT_FOUND = 10_014;
 
 /**
  * Finds what nobody drives any more and gives it to somebody: work items whose consumer has lost them, consumers that
@@ -139,7 +139,7 @@ export class Reconciler implements Service {
         ackPending: info.num_ack_pending,
       };
     } catch (error) {
-      if (error instanceof JetStreamApiError && error.code === CONSUMER_NOT_FOUND) return undefined;
+      if (isRefusal(error, 'consumer_not_found')) return undefined;
       throw error;
     }
   }

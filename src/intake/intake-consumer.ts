@@ -1,12 +1,7 @@
-import {
-  AckPolicy,
-  DeliverPolicy,
-  JetStreamApiError,
-  type JetStreamManager,
-  jetstreamManager,
-} from '@nats-io/jetstream';
+import { AckPolicy, DeliverPolicy, type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import { type NatsConnection, nanos } from '@nats-io/transport-node';
 import { askAgain } from '../log/ask-again.ts';
+import { isRefusal } from '../log/refusal.ts';
 import type { Names } from '../log/subjects.ts';
 import { orUnavailable } from '../log/unavailable.ts';
 
@@ -14,7 +9,6 @@ export const INTAKE_CONSUMER = 'intake';
 const ACK_WAIT_MS = 30_000;
 /** Submissions wait for the answer, and can do without it. */
 const ANSWER_WITHIN_MS = 2_000;
-const CONSUMER_EXISTS = 10_148;
 
 interface IntakeConsumerOptions {
   readonly nc: NatsConnection;
@@ -48,7 +42,7 @@ export class IntakeConsumer {
           max_ack_pending: maxAckPending,
         }),
       ).catch((error: unknown) => {
-        if (!(error instanceof JetStreamApiError) || error.code !== CONSUMER_EXISTS) throw error;
+        if (!isRefusal(error, 'consumer_exists')) throw error;
         return askAgain(() => consumers.update(stream, INTAKE_CONSUMER, { max_ack_pending: maxAckPending }));
       });
     });

@@ -1,11 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { JetStreamApiError, jetstream } from '@nats-io/jetstream';
+import { jetstream } from '@nats-io/jetstream';
 import { type KV, type KvEntry, Kvm } from '@nats-io/kv';
 import type { NatsConnection } from '@nats-io/transport-node';
 import type { Logger } from '../observe/log.ts';
 import { Nap } from '../platform/nap.ts';
 import { Patience, sparingly } from '../platform/patience.ts';
 import type { Service } from '../platform/service.ts';
+import { isRefusal } from './refusal.ts';
 import { orUnavailable } from './unavailable.ts';
 
 export interface LeadershipParts {
@@ -21,8 +22,6 @@ export interface LeadershipParts {
   onChange(leads: boolean, inherited: boolean): void;
 }
 
-/** The server's answer to an update whose expected revision is not the last one. */
-const WRONG_REVISION = 10_071;
 /** Renewals and looks in one lease: two may fail before anything happens. */
 const PASSES = 3;
 /** Servers in an election drop a request without a word: no longer is waited for an answer, and then soon asked again. */
@@ -143,7 +142,7 @@ export class Leadership implements Service {
       this.#revision = await this.#write(this.#revision);
       this.#since = sentAt;
     } catch (error) {
-      if (!isConflict(error)) throw error;
+      if (!isRefusal(error, 'wrong_revision')) throw error;
       const entry = await this.#entry();
       if (entry === undefined || ownerOf(entry) !== this.#parts.owner) {
         this.#follow('another one leads');
@@ -170,7 +169,7 @@ export class Leadership implements Service {
     try {
       this.#revision = await (entry === undefined ? this.#create() : this.#write(entry.revision));
     } catch (error) {
-      if (isConflict(error)) return;
+      if (isRefusal(error, 'wrong_revision')) return;
       throw error;
     }
     this.#leads = true;
@@ -247,6 +246,3 @@ export class Leadership implements Service {
 }
 
 const ownerOf = (entry: KvEntry): string => entry.string();
-
-const isConflict = (error: unknown): boolean =>
-  error instanceof JetStreamApiError && error.code === WRONG_REVISION;

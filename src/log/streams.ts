@@ -2,7 +2,6 @@ import {
   AckPolicy,
   type ConsumerConfig,
   DeliverPolicy,
-  JetStreamApiError,
   type JetStreamManager,
   jetstreamManager,
   type StreamConfig,
@@ -14,6 +13,7 @@ import type { Logger } from '../observe/log.ts';
 import type { Config } from '../platform/config.ts';
 import { Patience } from '../platform/patience.ts';
 import { CopiesJudge } from './copies.ts';
+import { isRefusal } from './refusal.ts';
 import { requireServer } from './server-check.ts';
 import {
   type BucketOptions,
@@ -111,17 +111,13 @@ export async function ensureWorkConsumer(
     try {
       await jsm.consumers.add(names.streams.tasks, wanted);
     } catch (error) {
-      if (!isApiError(error, CONSUMER_EXISTS)) throw error;
+      if (!isRefusal(error, 'consumer_exists')) throw error;
       // Where it began is its own; the client merges what is given here with what the consumer has.
       await jsm.consumers.update(names.streams.tasks, consumer, changeable);
     }
   };
   await patience.waitFor(`consumer ${consumer}`, () => orUnavailable(ensure));
 }
-
-const CONSUMER_EXISTS = 10_148;
-const STREAM_NAME_IN_USE = 10_058;
-const STREAM_NOT_FOUND = 10_059;
 
 async function ensureStream(
   jsm: JetStreamManager,
@@ -138,7 +134,7 @@ async function ensureStream(
       logger.info({ stream: wanted.name }, 'stream created');
       return;
     } catch (error) {
-      if (!isApiError(error, STREAM_NAME_IN_USE)) throw error;
+      if (!isRefusal(error, 'stream_name_in_use')) throw error;
       return ensureStream(jsm, wanted, how);
     }
   }
@@ -171,7 +167,7 @@ export async function findStream(jsm: JetStreamManager, name: string): Promise<S
   try {
     return (await jsm.streams.info(name)).config;
   } catch (error) {
-    if (isApiError(error, STREAM_NOT_FOUND)) return undefined;
+    if (isRefusal(error, 'stream_not_found')) return undefined;
     throw error;
   }
 }
@@ -234,12 +230,9 @@ async function ensureBucket(
   try {
     await kvm.create(bucket, options);
   } catch (error) {
-    if (!isApiError(error, STREAM_NAME_IN_USE)) throw error;
+    if (!isRefusal(error, 'stream_name_in_use')) throw error;
   }
 }
-
-const isApiError = (error: unknown, code: number): boolean =>
-  error instanceof JetStreamApiError && error.code === code;
 
 /** Throws `config_invalid` for more copies than the servers can hold, and `log_unavailable` for what else they say. */
 const answered = <T>(copies: CopiesJudge, ask: () => Promise<T>): Promise<T> =>

@@ -1,9 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { JetStreamApiError, jetstream } from '@nats-io/jetstream';
+import { jetstream } from '@nats-io/jetstream';
 import { type KV, Kvm } from '@nats-io/kv';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { LRUCache } from 'lru-cache';
 import { TaskledgerError } from '../domain/errors.ts';
+import { isRefusal } from '../log/refusal.ts';
 
 /**
  * A bucket of small values that change often and that few processes look at at a time: changed by compare and set and,
@@ -22,8 +23,6 @@ export interface Cells<T> {
   ): Promise<T>;
 }
 
-/** The server's answers to a write whose expected revision is not the last one, or may not be: another is under way. */
-const WRONG_REVISION: ReadonlySet<number> = new Set([10_071, 10_164]);
 const MAX_CONFLICTS = 20;
 /** A replica may lag behind the leader that refused. */
 const CONFLICT_PAUSE_MS = 5;
@@ -81,7 +80,7 @@ export function openCells<T>({
         memory.set(key, { revision, value });
         return value;
       } catch (error) {
-        if (!(error instanceof JetStreamApiError && WRONG_REVISION.has(error.code))) throw error;
+        if (!isRefusal(error, 'wrong_revision', 'key_in_flight')) throw error;
       }
       if (conflicts > 0) await delay(CONFLICT_PAUSE_MS * Math.random() * conflicts);
       known = await read(kv, key);

@@ -1,9 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { JetStreamApiError, type StreamInfo } from '@nats-io/jetstream';
+import type { StreamInfo } from '@nats-io/jetstream';
 import type { KV, KvEntry, KvWatchEntry } from '@nats-io/kv';
 import { Kvm } from '@nats-io/kv';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { TaskledgerError } from '../domain/errors.ts';
+import { isRefusal } from '../log/refusal.ts';
 import { orUnavailable } from '../log/unavailable.ts';
 import type { Logger } from '../observe/log.ts';
 import { Patience, sparingly } from '../platform/patience.ts';
@@ -58,8 +59,6 @@ const DOUBTED = 0;
 /** Changes of others in a row after which a key is left to them. */
 const MAX_CONFLICTS = 20;
 const CONFLICT_PAUSE_MS = 20;
-/** The server's answers to a write whose expected revision is not the last one, or may not be: another is under way. */
-const WRONG_REVISION: ReadonlySet<number> = new Set([10_071, 10_164]);
 
 export function createMirror<T>(options: MirrorOptions<T>): Mirror<T> {
   return new KvMirror(options);
@@ -159,7 +158,7 @@ class KvMirror<T> implements Mirror<T> {
         }
         return next;
       } catch (cause) {
-        if (!isConflict(cause))
+        if (!isRefusal(cause, 'wrong_revision', 'key_in_flight'))
           throw new TaskledgerError('log_unavailable', { reason: messageOf(cause) }, { cause });
       }
       // A replica may lag behind the leader that refused.
@@ -299,8 +298,5 @@ const lookOf = ({ created, state }: StreamInfo) => ({
   lastRevision: state.last_seq,
 });
 const lookAt = async (kv: KV) => lookOf((await kv.status()).streamInfo);
-
-const isConflict = (error: unknown): boolean =>
-  error instanceof JetStreamApiError && WRONG_REVISION.has(error.code);
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -1,7 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { JetStreamApiError, jetstream } from '@nats-io/jetstream';
+import { jetstream } from '@nats-io/jetstream';
 import { type ObjectInfo, type ObjectStore, Objm, StorageType } from '@nats-io/obj';
 import { type NatsConnection, nanos } from '@nats-io/transport-node';
+import { isRefusal } from '../../log/refusal.ts';
 import type { Names } from '../../log/subjects.ts';
 import type { Config } from '../../platform/config.ts';
 import { damaged } from './blocks.ts';
@@ -25,7 +26,6 @@ const HOUR_MS = 3_600_000;
 const PIECE_BYTES = 128 * 1_024;
 /** A snapshot whose pieces do not come for so long has lost them. */
 const PIECE_WAIT_MS = 5_000;
-const STREAM_NOT_FOUND = 10_059;
 
 /**
  * The last two snapshots of a dispatcher group, in the object store. A new one becomes visible when all of it is
@@ -90,7 +90,7 @@ export class SnapshotStore {
     try {
       info = await store.info(this.#name(slot));
     } catch (error) {
-      if (error instanceof JetStreamApiError && error.code === STREAM_NOT_FOUND) return undefined;
+      if (isRefusal(error, 'stream_not_found')) return undefined;
       throw error;
     }
     const position = Number(info?.metadata?.['position']);
