@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rename, stat, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
@@ -44,7 +45,7 @@ async function buildFile(source: string): Promise<void> {
   const changedAt = await mtimeOf(join(ROOT, source));
   if ((await mtimeOf(built)) >= changedAt) return;
   await mkdir(dirname(built), { recursive: true });
-  const making = `${built}.${process.pid}`;
+  const making = `${built}.${randomUUID()}`;
   await writeFile(making, transpiled(await readFile(join(ROOT, source), 'utf8'), source));
   await rename(making, built);
 }
