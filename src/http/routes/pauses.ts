@@ -30,7 +30,15 @@ const OPERATOR_ERRORS = ['name_invalid', 'operator_only', 'tenant_unknown', 'log
  * A pause stops the queueing of tasks; what is QUEUED or runs goes on. An operator pauses a type or a tenant for all; the
  * admin of a tenant pauses its own part of a type.
  */
-export function pauseRoutes(app: FastifyInstance, { registry, clock, logger }: HttpParts): void {
+export function pauseRoutes(app: FastifyInstance, parts: HttpParts): void {
+  listPauses(app, parts);
+  pauseType(app, parts);
+  resumeType(app, parts);
+  pauseTenant(app, parts);
+  resumeTenant(app, parts);
+}
+
+function listPauses(app: FastifyInstance, { registry, clock }: HttpParts): void {
   addRoute(app, {
     method: 'GET',
     url: '/v1/pauses',
@@ -45,7 +53,10 @@ export function pauseRoutes(app: FastifyInstance, { registry, clock, logger }: H
       ),
     }),
   });
+}
 
+function pauseType(app: FastifyInstance, parts: HttpParts): void {
+  const { registry } = parts;
   addRoute(app, {
     method: 'POST',
     url: '/v1/queues/:type/pause',
@@ -60,9 +71,16 @@ export function pauseRoutes(app: FastifyInstance, { registry, clock, logger }: H
     responses: { 200: PauseViewSchema },
     errors: [...WRITE_ERRORS, 'run_at_invalid'],
     handler: ({ identity, params: { type }, query: { tenant }, body }) =>
-      pause(identity, { type, tenant: readableTenant(identity, tenant, registry.tenants) }, body),
+      pause(parts, {
+        identity,
+        scope: { type, tenant: readableTenant(identity, tenant, registry.tenants) },
+        body,
+      }),
   });
+}
 
+function resumeType(app: FastifyInstance, parts: HttpParts): void {
+  const { registry } = parts;
   addRoute(app, {
     method: 'POST',
     url: '/v1/queues/:type/resume',
@@ -74,9 +92,15 @@ export function pauseRoutes(app: FastifyInstance, { registry, clock, logger }: H
     responses: { 200: Resumed },
     errors: WRITE_ERRORS,
     handler: ({ identity, params: { type }, query: { tenant } }) =>
-      resume(identity, { type, tenant: readableTenant(identity, tenant, registry.tenants) }),
+      resume(parts, {
+        identity,
+        scope: { type, tenant: readableTenant(identity, tenant, registry.tenants) },
+      }),
   });
+}
 
+function pauseTenant(app: FastifyInstance, parts: HttpParts): void {
+  const { registry } = parts;
   addRoute(app, {
     method: 'POST',
     url: '/v1/tenants/:tenant/pause',
@@ -89,10 +113,14 @@ export function pauseRoutes(app: FastifyInstance, { registry, clock, logger }: H
     errors: [...OPERATOR_ERRORS, 'run_at_invalid'],
     async handler({ identity, params: { tenant }, body }) {
       requireOperator(identity);
-      return pause(identity, { tenant: readableTenant(identity, tenant, registry.tenants) }, body);
+      const scope = { tenant: readableTenant(identity, tenant, registry.tenants) };
+      return pause(parts, { identity, scope, body });
     },
   });
+}
 
+function resumeTenant(app: FastifyInstance, parts: HttpParts): void {
+  const { registry } = parts;
   addRoute(app, {
     method: 'POST',
     url: '/v1/tenants/:tenant/resume',
@@ -104,29 +132,38 @@ export function pauseRoutes(app: FastifyInstance, { registry, clock, logger }: H
     errors: OPERATOR_ERRORS,
     async handler({ identity, params: { tenant } }) {
       requireOperator(identity);
-      return resume(identity, { tenant: readableTenant(identity, tenant, registry.tenants) });
+      const scope = { tenant: readableTenant(identity, tenant, registry.tenants) };
+      return resume(parts, { identity, scope });
     },
   });
+}
 
-  async function pause(identity: KeyIdentity, scope: PauseScope, body: unknown) {
-    const { reason, until: untilText } = parse(PauseBody, body ?? {});
-    checkStorable(reason, 'reason');
-    const until = instantOf('until', untilText);
-    if (until !== undefined && until <= clock.now())
-      throw new TaskledgerError('request_invalid', { field: 'until', reason: 'until has passed already' });
-    const stored = await registry.pauses.put(scope, {
-      reason,
-      ...(until === undefined ? {} : { until: new Date(until).toISOString() }),
-      actor: `key:${identity.id}`,
-      at: new Date(clock.now()).toISOString(),
-    });
-    logger.info({ by: identity.id, ...scope, reason, until: stored.until }, 'paused');
-    return pauseView(stored);
-  }
+interface Asked {
+  readonly identity: KeyIdentity;
+  readonly scope: PauseScope;
+}
 
-  async function resume(identity: KeyIdentity, scope: PauseScope) {
-    const resumed = await registry.pauses.remove(scope);
-    if (resumed) logger.info({ by: identity.id, ...scope }, 'resumed');
-    return { resumed };
-  }
+async function pause(
+  { registry, clock, logger }: HttpParts,
+  { identity, scope, body }: Asked & { readonly body: unknown },
+) {
+  const { reason, until: untilText } = parse(PauseBody, body ?? {});
+  checkStorable(reason, 'reason');
+  const until = instantOf('until', untilText);
+  if (until !== undefined && until <= clock.now())
+    throw new TaskledgerError('request_invalid', { field: 'until', reason: 'until has passed already' });
+  const stored = await registry.pauses.put(scope, {
+    reason,
+    ...(until === undefined ? {} : { until: new Date(until).toISOString() }),
+    actor: `key:${identity.id}`,
+    at: new Date(clock.now()).toISOString(),
+  });
+  logger.info({ by: identity.id, ...scope, reason, until: stored.until }, 'paused');
+  return pauseView(stored);
+}
+
+async function resume({ registry, logger }: HttpParts, { identity, scope }: Asked) {
+  const resumed = await registry.pauses.remove(scope);
+  if (resumed) logger.info({ by: identity.id, ...scope }, 'resumed');
+  return { resumed };
 }

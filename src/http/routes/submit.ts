@@ -2,10 +2,10 @@ import { isUtf8 } from 'node:buffer';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { TaskledgerError } from '../../domain/errors.ts';
-import type { IntakeContext } from '../../intake/intake.ts';
 import type { SubmitOutcome } from '../../intake/outcome.ts';
 import { TaskInputSchema } from '../../intake/submission.ts';
 import type { KeyIdentity } from '../../registry/keys.ts';
+import type { Registry } from '../../registry/registry.ts';
 import { actorOf, writableTenant } from '../auth.ts';
 import { errorBody } from '../errors.ts';
 import { batchBodyLimit, taskBodyLimit } from '../limits.ts';
@@ -35,11 +35,12 @@ const SUBMISSION_ERRORS = [
   'log_unavailable',
 ] as const;
 
-export function submitRoutes(app: FastifyInstance, { config, intake, registry }: HttpParts): void {
-  /** The tenant is part of a task's input only for operators; it has been taken out for `intake`, which is given it. */
-  const target = (identity: KeyIdentity, body: unknown): string =>
-    writableTenant(identity, tenantOf(body), registry.tenants);
+export function submitRoutes(app: FastifyInstance, parts: HttpParts): void {
+  submitOne(app, parts);
+  submitMany(app, parts);
+}
 
+function submitOne(app: FastifyInstance, { config, intake, registry }: HttpParts): void {
   addRoute(app, {
     method: 'POST',
     url: '/v1/tasks',
@@ -56,7 +57,7 @@ export function submitRoutes(app: FastifyInstance, { config, intake, registry }:
     responses: { 201: SubmittedSchema, 200: SubmittedSchema.describe('The task existed already') },
     errors: [...SUBMISSION_ERRORS, 'idempotency_conflict'],
     async handler({ identity, body, request, reply }) {
-      const outcome = await intake.submit(target(identity, body), body, {
+      const outcome = await intake.submit(tenantFor(identity, body, registry), body, {
         actor: actorOf(identity),
         trace: headerOf(request.headers['traceparent']),
         idempotencyKey: utf8(headerOf(request.headers['idempotency-key'])),
@@ -75,7 +76,9 @@ export function submitRoutes(app: FastifyInstance, { config, intake, registry }:
         .send({ id, status, seq, replayed, ...(deduplicated === undefined ? {} : { deduplicated }) });
     },
   });
+}
 
+function submitMany(app: FastifyInstance, { config, intake, registry }: HttpParts): void {
   addRoute(app, {
     method: 'POST',
     url: '/v1/tasks/batch',
@@ -93,7 +96,11 @@ export function submitRoutes(app: FastifyInstance, { config, intake, registry }:
     async handler({ identity, body, request, reply }) {
       const tasks = tasksOf(body, config.maxBatchTasks);
       const context = { actor: actorOf(identity), trace: headerOf(request.headers['traceparent']) };
-      const outcomes = await submitAll(identity, tasks, context);
+      const outcomes = await Promise.all(
+        tasks.map((task) =>
+          orRefused(() => intake.submit(tenantFor(identity, task, registry), task, context)),
+        ),
+      );
       tellWhenAgain(
         reply,
         outcomes.flatMap((outcome) => (outcome.ok ? [] : [outcome.error])),
@@ -101,19 +108,15 @@ export function submitRoutes(app: FastifyInstance, { config, intake, registry }:
       return { results: outcomes.map(resultOf) };
     },
   });
+}
 
-  /** Operators may mix tenants in a batch; a tenant that is not theirs fails its own tasks only. */
-  function submitAll(identity: KeyIdentity, tasks: readonly unknown[], context: IntakeContext) {
-    return Promise.all(
-      tasks.map(async (task): Promise<SubmitOutcome> => {
-        try {
-          return await intake.submit(target(identity, task), task, context);
-        } catch (error) {
-          if (error instanceof TaskledgerError) return { ok: false, error, reasons: [] };
-          throw error;
-        }
-      }),
-    );
+/** Operators may mix tenants in a batch; a tenant that is not theirs fails its own tasks only. */
+async function orRefused(submit: () => Promise<SubmitOutcome>): Promise<SubmitOutcome> {
+  try {
+    return await submit();
+  } catch (error) {
+    if (error instanceof TaskledgerError) return { ok: false, error, reasons: [] };
+    throw error;
   }
 }
 
@@ -141,10 +144,11 @@ function tellWhenAgain(reply: FastifyReply, errors: readonly TaskledgerError[]):
   reply.header('ratelimit-reset', seconds);
 }
 
-function tenantOf(task: unknown): string | undefined {
+/** The tenant is part of a task's input only for operators. */
+function tenantFor(identity: KeyIdentity, task: unknown, { tenants }: Registry): string {
   const { tenant } = (task ?? {}) as Readonly<Record<string, unknown>>;
   // Anything else than a text is left to the validation of the task.
-  return typeof tenant === 'string' ? tenant : undefined;
+  return writableTenant(identity, typeof tenant === 'string' ? tenant : undefined, tenants);
 }
 
 function tasksOf(body: unknown, limit: number): readonly unknown[] {

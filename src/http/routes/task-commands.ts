@@ -6,6 +6,7 @@ import { StatusSchema } from '../../domain/events.ts';
 import { PrioritySchema, TaskIdSchema } from '../../domain/names.ts';
 import { parseInstant } from '../../intake/instants.ts';
 import { type Executed, execute } from '../../log/handle.ts';
+import type { Query } from '../../query/query.ts';
 import type { KeyIdentity } from '../../registry/keys.ts';
 import { actorOf, tenantParameter, writableTenant } from '../auth.ts';
 import { checkStorable } from '../checked-body.ts';
@@ -53,9 +54,21 @@ interface Asked {
   readonly tenant: string | undefined;
   readonly id: string;
 }
+type Wanted =
+  | { readonly kind: 'request_cancel'; readonly reason: string | undefined }
+  | {
+      readonly kind: 'reschedule';
+      readonly priority: number | undefined;
+      readonly runAt: number | null | undefined;
+    };
 
 /** What can be asked of a task; each answer follows from one event. */
-export function taskCommandRoutes(app: FastifyInstance, { query, registry, log, clock }: HttpParts): void {
+export function taskCommandRoutes(app: FastifyInstance, parts: HttpParts): void {
+  cancelTask(app, parts);
+  rescheduleTask(app, parts);
+}
+
+function cancelTask(app: FastifyInstance, parts: HttpParts): void {
   addRoute(app, {
     method: 'POST',
     url: '/v1/tasks/:id/cancel',
@@ -72,15 +85,15 @@ export function taskCommandRoutes(app: FastifyInstance, { query, registry, log, 
     async handler({ identity, params: { id }, query: { tenant }, body, request, reply }) {
       const { reason } = parse(CancelBody, body ?? {});
       if (reason !== undefined) checkStorable(reason, 'reason');
-      const { event, seq, state } = await command(
-        { identity, request, tenant, id },
-        { kind: 'request_cancel', reason },
-      );
+      const asked = { identity, request, tenant, id };
+      const { event, seq, state } = await command(parts, asked, { kind: 'request_cancel', reason });
       reply.header('taskledger-position', seq);
       return { id, event: event.kind, status: state.status, seq };
     },
   });
+}
 
+function rescheduleTask(app: FastifyInstance, parts: HttpParts): void {
   addRoute(app, {
     method: 'PATCH',
     url: '/v1/tasks/:id',
@@ -96,47 +109,40 @@ export function taskCommandRoutes(app: FastifyInstance, { query, registry, log, 
     responses: { 200: Rescheduled },
     errors: [...COMMAND_ERRORS, 'task_handed_out', 'retries_exhausted', 'run_at_invalid'],
     async handler({ identity, params: { id }, query: { tenant }, body, request, reply }) {
-      const { priority, runAt } = changeOf(body, clock.now());
-      const { seq, state } = await command(
-        { identity, request, tenant, id },
-        { kind: 'reschedule', priority, runAt },
-      );
+      const { priority, runAt } = changeOf(body, parts.clock.now());
+      const asked = { identity, request, tenant, id };
+      const { seq, state } = await command(parts, asked, { kind: 'reschedule', priority, runAt });
       reply.header('taskledger-position', seq);
       const dueAt = state.dueAt === undefined ? null : new Date(state.dueAt).toISOString();
       return { id, status: state.status, priority: state.priority, dueAt, seq };
     },
   });
+}
 
-  async function command(
-    { identity, request, tenant, id }: Asked,
-    wanted:
-      | { readonly kind: 'request_cancel'; readonly reason: string | undefined }
-      | {
-          readonly kind: 'reschedule';
-          readonly priority: number | undefined;
-          readonly runAt: number | null | undefined;
-        },
-  ): Promise<Executed> {
-    const of = writableTenant(identity, tenant, registry.tenants);
-    const { traceparent } = request.headers;
-    const result = await execute(log, { tenant: of, taskId: id }, () => ({
-      ...wanted,
-      eventId: randomUUID(),
-      at: clock.now(),
-      actor: actorOf(identity),
-      ...(typeof traceparent === 'string' && traceparent.length <= 100 ? { trace: traceparent } : {}),
-    }));
-    if (!result.ok) throw result.error.code === 'task_missing' ? await whyMissing(of, id) : result.error;
-    return result.value;
-  }
+async function command(
+  { query, registry, log, clock }: HttpParts,
+  { identity, request, tenant, id }: Asked,
+  wanted: Wanted,
+): Promise<Executed> {
+  const of = writableTenant(identity, tenant, registry.tenants);
+  const { traceparent } = request.headers;
+  const result = await execute(log, { tenant: of, taskId: id }, () => ({
+    ...wanted,
+    eventId: randomUUID(),
+    at: clock.now(),
+    actor: actorOf(identity),
+    ...(typeof traceparent === 'string' && traceparent.length <= 100 ? { trace: traceparent } : {}),
+  }));
+  if (!result.ok) throw result.error.code === 'task_missing' ? await whyMissing(query, of, id) : result.error;
+  return result.value;
+}
 
-  /** A task that the hot window has forgotten has ended; the read model may still know how. */
-  async function whyMissing(tenant: string, taskId: string): Promise<TaskledgerError> {
-    const { value } = await query.task(tenant, taskId);
-    return value === undefined
-      ? new TaskledgerError('task_not_found', { taskId })
-      : new TaskledgerError('task_terminal', { taskId, status: value.status });
-  }
+/** A task that the hot window has forgotten has ended; the read model may still know how. */
+async function whyMissing(query: Query, tenant: string, taskId: string): Promise<TaskledgerError> {
+  const { value } = await query.task(tenant, taskId);
+  return value === undefined
+    ? new TaskledgerError('task_not_found', { taskId })
+    : new TaskledgerError('task_terminal', { taskId, status: value.status });
 }
 
 /** Throws `request_invalid` or `run_at_invalid`. */

@@ -14,7 +14,13 @@ import { EventListSchema, TaskAnswerSchema, TaskListSchema } from '../schemas.ts
 
 const TaskParams = z.strictObject({ id: TaskIdSchema });
 
-export function taskRoutes(app: FastifyInstance, { query, registry }: HttpParts): void {
+export function taskRoutes(app: FastifyInstance, parts: HttpParts): void {
+  readTask(app, parts);
+  listTasks(app, parts);
+  listEvents(app, parts);
+}
+
+function readTask(app: FastifyInstance, { query, registry }: HttpParts): void {
   addRoute(app, {
     method: 'GET',
     url: '/v1/tasks/:id',
@@ -34,7 +40,9 @@ export function taskRoutes(app: FastifyInstance, { query, registry }: HttpParts)
       return { position, task: value };
     },
   });
+}
 
+function listTasks(app: FastifyInstance, { query, registry }: HttpParts): void {
   addRoute(app, {
     method: 'GET',
     url: '/v1/tasks',
@@ -74,7 +82,9 @@ export function taskRoutes(app: FastifyInstance, { query, registry }: HttpParts)
       return { position, tasks: value.items, nextCursor: value.nextCursor };
     },
   });
+}
 
+function listEvents(app: FastifyInstance, { query, registry }: HttpParts): void {
   addRoute(app, {
     method: 'GET',
     url: '/v1/tasks/:id/events',
