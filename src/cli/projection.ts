@@ -33,11 +33,19 @@ interface RebuildOptions {
 }
 
 export function addProjectionCommands(program: Command, terminal: Terminal, run: Run): void {
-  const act = inSession(terminal, run);
   const projection = program
     .command('projection')
     .description('Read models: status, rebuild, verify (for operators)');
 
+  addStatus(projection, terminal, run);
+  addAcceptHistory(projection, terminal, run);
+  addRebuild(projection, terminal, run);
+  addVerify(projection, terminal, run);
+  addJobCommands(projection, terminal, run);
+}
+
+function addStatus(projection: Command, terminal: Terminal, run: Run): void {
+  const act = inSession(terminal, run);
   projection
     .command('status')
     .description('How far the read models have come, and the last jobs on them')
@@ -47,7 +55,10 @@ export function addProjectionCommands(program: Command, terminal: Terminal, run:
         session.show(answer, () => statusText(answer, terminal));
       }),
     );
+}
 
+function addAcceptHistory(projection: Command, terminal: Terminal, run: Run): void {
+  const act = inSession(terminal, run);
   projection
     .command('accept-history')
     .description('Take note of what HISTORY lacks, so that it is no longer told of')
@@ -57,7 +68,9 @@ export function addProjectionCommands(program: Command, terminal: Terminal, run:
         session.show(answer, () => streamsText(answer, terminal).join('\n'));
       }),
     );
+}
 
+function addRebuild(projection: Command, terminal: Terminal, run: Run): void {
   projection
     .command('rebuild')
     .description('Rebuild a read model beside the live one, then put it in its place')
@@ -79,7 +92,9 @@ export function addProjectionCommands(program: Command, terminal: Terminal, run:
         return follow(session, job, options.wait);
       }),
     );
+}
 
+function addVerify(projection: Command, terminal: Terminal, run: Run): void {
   projection
     .command('verify')
     .description('Compare a read model with what the log gives; exit code 1 when rows differ')
@@ -91,7 +106,9 @@ export function addProjectionCommands(program: Command, terminal: Terminal, run:
         return follow(session, await session.api.verifyProjection(name), options.wait);
       }),
     );
+}
 
+function addJobCommands(projection: Command, terminal: Terminal, run: Run): void {
   const onJob = (
     verb: 'watch' | 'stop' | 'resume' | 'discard',
     about: string,

@@ -24,12 +24,21 @@ export function addScheduleCommands(program: Command, terminal: Terminal, run: R
   const schedule = program
     .command('schedule')
     .description('Recurring tasks: one for each slot of a schedule');
-  const withName = (name: string, description: string): Command =>
-    schedule.command(name).description(description).argument('<name>');
-  const act = inSession(terminal, run);
-  const show = (session: Session, answer: ScheduleAnswer): void =>
+  addRecordCommands(schedule, terminal, run);
+  addControlCommands(schedule, terminal, run);
+}
+
+const withName = (schedule: Command, name: string, description: string): Command =>
+  schedule.command(name).description(description).argument('<name>');
+
+const showIn =
+  (terminal: Terminal) =>
+  (session: Session, answer: ScheduleAnswer): void =>
     session.show(answer, () => scheduleText(answer, terminal));
 
+function addRecordCommands(schedule: Command, terminal: Terminal, run: Run): void {
+  const act = inSession(terminal, run);
+  const show = showIn(terminal);
   schedule
     .command('list')
     .description('All schedules of the tenant')
@@ -43,11 +52,11 @@ export function addScheduleCommands(program: Command, terminal: Terminal, run: R
       }),
     );
 
-  withName('get', 'Show a schedule').action((name: string, _options: object, command: Command) =>
+  withName(schedule, 'get', 'Show a schedule').action((name: string, _options: object, command: Command) =>
     act(command, async (session) => show(session, await session.api.schedule(name, session.tenant))),
   );
 
-  withName('put', 'Make a schedule, or replace it; what is not given goes back to the default')
+  withName(schedule, 'put', 'Make a schedule, or replace it; what is not given goes back to the default')
     .argument('<type>', 'type of the tasks')
     .argument('[payload]', 'JSON; @file reads a file, - reads standard input; null when absent')
     .option('--cron <expression>', 'five fields, or six with seconds first')
@@ -67,15 +76,20 @@ export function addScheduleCommands(program: Command, terminal: Terminal, run: R
       }),
     );
 
-  withName('delete', 'Remove a schedule; its tasks stay').action(
+  withName(schedule, 'delete', 'Remove a schedule; its tasks stay').action(
     (name: string, _options: object, command: Command) =>
       act(command, async (session) => {
         await session.api.deleteSchedule(name, session.tenant);
         session.show({ name, deleted: true }, () => `${name}  deleted`);
       }),
   );
+}
 
-  withName('pause', 'Make no tasks until it is resumed')
+/** What is done with a schedule as it is. */
+function addControlCommands(schedule: Command, terminal: Terminal, run: Run): void {
+  const act = inSession(terminal, run);
+  const show = showIn(terminal);
+  withName(schedule, 'pause', 'Make no tasks until it is resumed')
     .option('--reason <text>', 'shown to whoever looks')
     .action((name: string, options: { reason?: string }, command: Command) =>
       act(command, async (session) =>
@@ -83,18 +97,20 @@ export function addScheduleCommands(program: Command, terminal: Terminal, run: R
       ),
     );
 
-  withName('resume', 'Go on with the next slot').action((name: string, _options: object, command: Command) =>
-    act(command, async (session) => show(session, await session.api.resumeSchedule(name, session.tenant))),
+  withName(schedule, 'resume', 'Go on with the next slot').action(
+    (name: string, _options: object, command: Command) =>
+      act(command, async (session) => show(session, await session.api.resumeSchedule(name, session.tenant))),
   );
 
-  withName('run', 'Submit its task now').action((name: string, _options: object, command: Command) =>
-    act(command, async (session) => {
-      const submitted = await session.api.runSchedule(name, session.tenant);
-      session.show(submitted, () => `${submitted.id}  ${submitted.status}`);
-    }),
+  withName(schedule, 'run', 'Submit its task now').action(
+    (name: string, _options: object, command: Command) =>
+      act(command, async (session) => {
+        const submitted = await session.api.runSchedule(name, session.tenant);
+        session.show(submitted, () => `${submitted.id}  ${submitted.status}`);
+      }),
   );
 
-  withName('next', 'Its next slots')
+  withName(schedule, 'next', 'Its next slots')
     .option('--count <n>', 'how many', wholeNumber, 10)
     .action((name: string, { count }: { count: number }, command: Command) =>
       act(command, async (session) => {

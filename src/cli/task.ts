@@ -36,9 +36,16 @@ interface SubmitOptions {
 
 export function addTaskCommands(program: Command, terminal: Terminal, run: Run): void {
   const task = program.command('task').description('Submit tasks, look at them, cancel them');
-  const act = inSession(terminal, run);
-  const whenText = instantOrDelay(() => terminal.clock.now());
+  addSubmit(task, terminal, run);
+  addGet(task, terminal, run);
+  addList(task, terminal, run);
+  addEvents(task, terminal, run);
+  addWatch(task, terminal, run);
+  addTaskControlCommands(task, terminal, run);
+}
 
+function addSubmit(task: Command, terminal: Terminal, run: Run): void {
+  const whenText = instantOrDelay(() => terminal.clock.now());
   task
     .command('submit')
     .description('Submit one task')
@@ -66,7 +73,9 @@ export function addTaskCommands(program: Command, terminal: Terminal, run: Run):
         return EXIT.ok;
       }),
     );
+}
 
+function addGet(task: Command, terminal: Terminal, run: Run): void {
   task
     .command('get')
     .description('Show one task')
@@ -82,7 +91,10 @@ export function addTaskCommands(program: Command, terminal: Terminal, run: Run):
         return EXIT.ok;
       }),
     );
+}
 
+function addList(task: Command, terminal: Terminal, run: Run): void {
+  const act = inSession(terminal, run);
   task
     .command('list')
     .description('List tasks, newest first')
@@ -109,7 +121,10 @@ export function addTaskCommands(program: Command, terminal: Terminal, run: Run):
         );
       }),
     );
+}
 
+function addEvents(task: Command, terminal: Terminal, run: Run): void {
+  const act = inSession(terminal, run);
   task
     .command('events')
     .description("Show a task's history")
@@ -123,7 +138,9 @@ export function addTaskCommands(program: Command, terminal: Terminal, run: Run):
         );
       }),
     );
+}
 
+function addWatch(task: Command, terminal: Terminal, run: Run): void {
   task
     .command('watch')
     .description('Print the events of a task as they come, until its end; exit code 1 unless COMPLETED')
@@ -131,8 +148,6 @@ export function addTaskCommands(program: Command, terminal: Terminal, run: Run):
     .action((id: string, _options: object, command: Command) =>
       run(() => watch(openSession(command, terminal), id)),
     );
-
-  addTaskControlCommands(task, terminal, run);
 }
 
 interface ListOptions {
