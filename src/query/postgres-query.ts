@@ -58,81 +58,15 @@ export function createQuery({ pool, nc, names, lastSeq, lookEveryMs, logger }: Q
     database,
     onMove: (position) => staleness?.moved(position),
   });
-
-  /** The position is taken before the rows are read, so they reflect at least that. */
-  const answer = async <T>(model: ReadModel, read: () => Promise<T>): Promise<Answer<T>> => {
-    const position = reflected.of(model);
-    return { position, value: await read() };
-  };
-
+  const answer = answersFrom(reflected);
   return {
     name: 'query',
     start: (patience = new Patience()) => patience.unlessStopped(reflected.start()),
     stop: async () => reflected.stop(),
-    task: (tenant, taskId) =>
-      answer('tasks', async () => {
-        if (!isTaskId(taskId)) return undefined;
-        const [row] = await database.rows<TaskRow>(taskById(taskId, tenant));
-        return row === undefined ? undefined : taskView(row);
-      }),
+    ...taskQueries(database, answer),
+    ...letterQueries(database, answer),
     taskAt: (tenant, taskId, point) => asOf.task(tenant, taskId, point),
     queuesAt: (filter, point) => asOf.queues(filter, point),
-    async tasks(filter, { limit, cursor }) {
-      const before = seqOfCursor('t', cursor);
-      return answer('tasks', async () => {
-        const rows = await database.rows<TaskRow>(taskList(filter, { before, limit: limit + 1 }));
-        return page(rows, { limit, kind: 't', view: taskView, seqOf: (row) => Number(row.submitted_seq) });
-      });
-    },
-    countTasks: (filter, atMost) =>
-      answer('tasks', async () => {
-        const [row] = await database.rows<{ count: string }>(taskCount(filter, atMost));
-        return Number(row?.count ?? 0);
-      }),
-    async taskEvents(tenant, taskId, { limit, cursor }) {
-      const after = seqOfCursor('e', cursor) ?? 0;
-      return answer('audit', async () => {
-        if (!isTaskId(taskId)) return { items: [], nextCursor: null };
-        const statement = eventsOfTask({ id: taskId, tenant, after, limit: limit + 1 });
-        const rows = await database.rows<EventRow>(statement);
-        return page(rows, { limit, kind: 'e', view: eventView, seqOf: (row) => Number(row.seq) });
-      });
-    },
-    queues: (filter) =>
-      answer('queues', async () => queueViews(await database.rows<CountRow>(queueCounts(filter)))),
-    async deadLetters(filter, { limit, cursor }) {
-      const before = seqOfCursor('d', cursor);
-      return answer('dead_letters', async () => {
-        const statement = letterList(filter, { order: 'newest', before, limit: limit + 1 });
-        const rows = await database.rows<LetterRow>(statement);
-        return page(rows, { limit, kind: 'd', view: letterView, seqOf: (row) => Number(row.seq) });
-      });
-    },
-    deadLetter: (tenant, taskId) =>
-      answer('dead_letters', async () => {
-        if (!isTaskId(taskId)) return undefined;
-        const [row] = await database.rows<LetterRow>(letterById(taskId, tenant));
-        return row === undefined ? undefined : letterView(row);
-      }),
-    async deadLetterGroups(filter, { limit, cursor }) {
-      const before = seqOfCursor('g', cursor);
-      return answer('dead_letters', async () => {
-        const rows = await database.rows<GroupRow>(groupList(filter, { before, limit: limit + 1 }));
-        return page(rows, { limit, kind: 'g', view: groupView, seqOf: (row) => Number(row.last_seq) });
-      });
-    },
-    deadLettersBetween: async (filter, stretch) =>
-      (await database.rows<LetterRow>(letterList(filter, { order: 'oldest', ...stretch }))).map(letterView),
-    async countDeadLetters(filter, most) {
-      const [row] = await database.rows<{ count: string }>(letterCount(filter, most));
-      return Number(row?.count ?? 0);
-    },
-    async deadLetterMemory(tenant, taskId) {
-      const [row] = await database.rows<LetterRow>(letterById(taskId, tenant));
-      if (row === undefined) return undefined;
-      const { state, facts } = row;
-      return { state, facts };
-    },
     position: () => reflected.refresh(),
     postgres: {
       query: async <Row extends object>(text: string, values: unknown[]) => ({
@@ -142,6 +76,96 @@ export function createQuery({ pool, nc, names, lastSeq, lookEveryMs, logger }: Q
     waitFor: (seq, timeoutMs) => reflected.waitFor(seq, timeoutMs),
   };
 }
+
+type AnswerOf = <T>(model: ReadModel, read: () => Promise<T>) => Promise<Answer<T>>;
+
+/** The position is taken before the rows are read, so they reflect at least that. */
+const answersFrom =
+  (reflected: Reflected): AnswerOf =>
+  async (model, read) => {
+    const position = reflected.of(model);
+    return { position, value: await read() };
+  };
+
+type TaskQueries = Pick<Query, 'task' | 'tasks' | 'countTasks' | 'taskEvents' | 'queues'>;
+
+const taskQueries = (database: Database, answer: AnswerOf): TaskQueries => ({
+  task: (tenant, taskId) =>
+    answer('tasks', async () => {
+      if (!isTaskId(taskId)) return undefined;
+      const [row] = await database.rows<TaskRow>(taskById(taskId, tenant));
+      return row === undefined ? undefined : taskView(row);
+    }),
+  async tasks(filter, { limit, cursor }) {
+    const before = seqOfCursor('t', cursor);
+    return answer('tasks', async () => {
+      const rows = await database.rows<TaskRow>(taskList(filter, { before, limit: limit + 1 }));
+      return page(rows, { limit, kind: 't', view: taskView, seqOf: (row) => Number(row.submitted_seq) });
+    });
+  },
+  countTasks: (filter, atMost) =>
+    answer('tasks', async () => {
+      const [row] = await database.rows<{ count: string }>(taskCount(filter, atMost));
+      return Number(row?.count ?? 0);
+    }),
+  async taskEvents(tenant, taskId, { limit, cursor }) {
+    const after = seqOfCursor('e', cursor) ?? 0;
+    return answer('audit', async () => {
+      if (!isTaskId(taskId)) return { items: [], nextCursor: null };
+      const statement = eventsOfTask({ id: taskId, tenant, after, limit: limit + 1 });
+      const rows = await database.rows<EventRow>(statement);
+      return page(rows, { limit, kind: 'e', view: eventView, seqOf: (row) => Number(row.seq) });
+    });
+  },
+  queues: (filter) =>
+    answer('queues', async () => queueViews(await database.rows<CountRow>(queueCounts(filter)))),
+});
+
+type LetterQueries = Pick<
+  Query,
+  | 'deadLetters'
+  | 'deadLetter'
+  | 'deadLetterGroups'
+  | 'deadLettersBetween'
+  | 'countDeadLetters'
+  | 'deadLetterMemory'
+>;
+
+const letterQueries = (database: Database, answer: AnswerOf): LetterQueries => ({
+  async deadLetters(filter, { limit, cursor }) {
+    const before = seqOfCursor('d', cursor);
+    return answer('dead_letters', async () => {
+      const statement = letterList(filter, { order: 'newest', before, limit: limit + 1 });
+      const rows = await database.rows<LetterRow>(statement);
+      return page(rows, { limit, kind: 'd', view: letterView, seqOf: (row) => Number(row.seq) });
+    });
+  },
+  deadLetter: (tenant, taskId) =>
+    answer('dead_letters', async () => {
+      if (!isTaskId(taskId)) return undefined;
+      const [row] = await database.rows<LetterRow>(letterById(taskId, tenant));
+      return row === undefined ? undefined : letterView(row);
+    }),
+  async deadLetterGroups(filter, { limit, cursor }) {
+    const before = seqOfCursor('g', cursor);
+    return answer('dead_letters', async () => {
+      const rows = await database.rows<GroupRow>(groupList(filter, { before, limit: limit + 1 }));
+      return page(rows, { limit, kind: 'g', view: groupView, seqOf: (row) => Number(row.last_seq) });
+    });
+  },
+  deadLettersBetween: async (filter, stretch) =>
+    (await database.rows<LetterRow>(letterList(filter, { order: 'oldest', ...stretch }))).map(letterView),
+  async countDeadLetters(filter, most) {
+    const [row] = await database.rows<{ count: string }>(letterCount(filter, most));
+    return Number(row?.count ?? 0);
+  },
+  async deadLetterMemory(tenant, taskId) {
+    const [row] = await database.rows<LetterRow>(letterById(taskId, tenant));
+    if (row === undefined) return undefined;
+    const { state, facts } = row;
+    return { state, facts };
+  },
+});
 
 /** One row more than the page holds was asked for: whether it came says whether there is a next page. */
 function page<Row, View>(
