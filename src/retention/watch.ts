@@ -106,26 +106,8 @@ export function createRetentionWatch(parts: RetentionWatchParts): RetentionWatch
       dangers: await dangersNow(log, streams),
       at: now,
     };
-    tell(before, watch, found);
+    tell(logger, { before, watch, found });
     return { watch, found };
-  }
-
-  function tell(before: Watch, watch: Watch, found: readonly Finding[]): void {
-    for (const finding of found) {
-      if (isHarmless(finding)) logger.warn(finding, 'HISTORY has a stretch twice; it is read once');
-      else
-        logger.error(
-          { alarm: 'history', ...finding },
-          'HISTORY is not what TASKS was: see projection status',
-        );
-    }
-    if (isStalled(watch) && !isStalled(before))
-      logger.error({ alarm: 'history_stalled', lag: watch.lag }, 'HISTORY draws no events from TASKS');
-    for (const danger of watch.dangers) {
-      if (before.dangers.some(({ limit, stream }) => limit === danger.limit && stream === danger.stream))
-        continue;
-      logger.error({ alarm: 'retention', ...danger }, 'a limit is about to take what is still needed');
-    }
   }
 
   async function runOnce(): Promise<Watch | undefined> {
@@ -159,6 +141,24 @@ export function createRetentionWatch(parts: RetentionWatchParts): RetentionWatch
       return watch === undefined || !leadership.holds() ? [] : retentionReadings(watch);
     },
   };
+}
+
+function tell(
+  logger: Logger,
+  { before, watch, found }: { before: Watch; watch: Watch; found: readonly Finding[] },
+): void {
+  for (const finding of found) {
+    if (isHarmless(finding)) logger.warn(finding, 'HISTORY has a stretch twice; it is read once');
+    else
+      logger.error({ alarm: 'history', ...finding }, 'HISTORY is not what TASKS was: see projection status');
+  }
+  if (isStalled(watch) && !isStalled(before))
+    logger.error({ alarm: 'history_stalled', lag: watch.lag }, 'HISTORY draws no events from TASKS');
+  for (const danger of watch.dangers) {
+    if (before.dangers.some(({ limit, stream }) => limit === danger.limit && stream === danger.stream))
+      continue;
+    logger.error({ alarm: 'retention', ...danger }, 'a limit is about to take what is still needed');
+  }
 }
 
 export const retentionReadings = ({
