@@ -1,6 +1,5 @@
-import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { chmod, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { jetstreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { SnapshotStore } from '../../../src/dispatch/snapshot/snapshot-store.ts';
@@ -17,22 +16,12 @@ import { TENANT_SETTINGS, TENANTS, TYPES } from '../load/wishes.ts';
 import type { NemesisParts } from '../nemesis/nemesis.ts';
 import type { Targets } from '../nemesis/plan.ts';
 import { type NetworkWish, openNetwork } from '../network/choose.ts';
-import { CLIENTS, type Door, type Home, type Link, type NetworkKind } from '../network/network.ts';
-import { startBrokers } from './brokers.ts';
+import { CLIENTS, type NetworkKind } from '../network/network.ts';
+import { type Brokers, startBrokers } from './brokers.ts';
 import { type Database, startDatabase } from './database.ts';
-import { type PartOptions, partOf } from './part.ts';
+import { Parts, type StandSize } from './parts.ts';
 import { redeploy } from './redeploy.ts';
-import type { Death, Victim } from './victim.ts';
-
-type Command = readonly [program: string, ...args: string[]];
-
-/** How many of each part. */
-export interface StandSize {
-  readonly apis: number;
-  readonly dispatchers: number;
-  readonly projectors: number;
-  readonly workers: number;
-}
+import type { Death } from './victim.ts';
 
 /** The whole product on servers of its own, every way between two parts open to faults. */
 export interface Stand extends NemesisParts {
@@ -59,8 +48,6 @@ export interface Stand extends NemesisParts {
   stop(): Promise<void>;
 }
 
-const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
-const WORKER = fileURLToPath(new URL('../load/worker.ts', import.meta.url));
 /** Shorter than the defaults, so that a run of minutes sees many leases and leaders lost, and dispatchers start from snapshots. */
 const SETTINGS = {
   TASKLEDGER_REPLICAS: '3',
@@ -70,7 +57,6 @@ const SETTINGS = {
   TASKLEDGER_SNAPSHOT_MS: '3000',
   TASKLEDGER_SNAPSHOT_EVENTS: '100',
 };
-const API_PORT = 8_080;
 const READY_WITHIN_MS = 60_000;
 /** The group that decides where streams and consumers live. It obeys the system account alone. */
 const META = 'meta';
@@ -82,12 +68,16 @@ export async function openStand(options: {
   readonly log: (line: string) => void;
   readonly onDeath: (death: Death) => void;
 }): Promise<Stand> {
-  const { size, log } = options;
+  const { log } = options;
   const dir = join(options.dir, 'parts');
   await mkdir(dir, { recursive: true });
   // As root, Postgres runs as another user, who must be able to enter.
   await chmod(options.dir, 0o755);
   const deaths: Death[] = [];
+  const onDeath = (death: Death): void => {
+    deaths.push(death);
+    options.onDeath(death);
+  };
   const closing: (() => Promise<unknown>)[] = [];
   const stop = async (): Promise<void> => {
     for (const close of closing.splice(0).reverse()) await close();
@@ -106,120 +96,72 @@ export async function openStand(options: {
     const nc = await connectNats(config, 'chaos harness');
     closing.push(() => nc.close());
     const { keys, operatorKey } = await prepare(nc, names, config);
-    const snapshots = new SnapshotStore({ nc, names, config });
-
-    const links = new Map<string, Link>(brokers.routes.map((route) => [route.name, route]));
-    const way = async (from: string, service: string, to: readonly Door[]): Promise<readonly string[]> => {
-      const link = await network.open({ name: `${from}~${service}`, from, to });
-      links.set(link.name, link);
-      return link.dials;
-    };
-    const natsOf = async (from: string): Promise<string> =>
-      (await way(from, 'nats', brokers.doors)).map((address) => `nats://${address}`).join(',');
-
-    const postgresOf = async (from: string): Promise<PartOptions['env']> => {
-      const [address = ''] = await way(from, 'postgres', [database.door]);
-      return { DATABASE_URL: database.urlAt(address) };
-    };
-
-    const parts = new Map<string, Victim>();
-    const apis: string[] = [];
-    const add = async (home: Home, [program, ...args]: Command, own: PartOptions['env'] = {}) => {
-      const name = home.part;
-      const env = { ...SETTINGS, ...own, NATS_URL: await natsOf(name) };
-      const onDeath = (death: Death): void => {
-        deaths.push(death);
-        options.onDeath(death);
-      };
-      const part = partOf({ home, program, args, dir, env, onDeath });
-      parts.set(name, part);
-      closing.push(() => part.stop());
-      await part.start();
-    };
-    for (let n = 1; n <= size.projectors; n++) {
-      const home = await network.home(`projector-${n}`);
-      await add(home, [MAIN, 'projector'], await postgresOf(home.part));
-    }
-    for (let n = 1; n <= size.dispatchers; n++)
-      await add(await network.home(`dispatcher-${n}`), [MAIN, 'dispatcher']);
-    for (let n = 1; n <= size.apis; n++) {
-      const home = await network.home(`api-${n}`);
-      const port = await home.port(API_PORT);
-      await add(home, [MAIN, 'api'], {
-        ...(await postgresOf(home.part)),
-        TASKLEDGER_HTTP_HOST: home.bind,
-        TASKLEDGER_HTTP_PORT: String(port),
-      });
-      const [address] = await way(CLIENTS, home.part, [{ home, port }]);
-      apis.push(`http://${address}`);
-    }
-    const releaseFiles = new Map<string, string>();
-    for (let n = 1; n <= size.workers; n++) {
-      const file = join(dir, `worker-${n}.release`);
-      await writeFile(file, '1');
-      releaseFiles.set(`worker-${n}`, file);
-      await add(await network.home(`worker-${n}`), [WORKER, `worker-${n}`, '8', file], {
-        TASKLEDGER_SPOOL_DIR: join(dir, 'spool'),
-      });
-    }
-    const clientNatsUrl = await natsOf(CLIENTS);
-    const { tasks, timers, history, submissions } = names.streams;
-    const leaders = [META, tasks, timers, history, submissions, `KV_${names.buckets.leaders}`];
-    const workConsumers = Object.keys(TYPES).map((type) => names.workConsumer(type));
-    const consumers = workConsumers.map((consumer) => `${tasks}.${consumer}`);
-    for (const api of apis) await untilReady(api);
-
-    const routes = brokers.routes.map(({ name }) => name);
+    const parts = new Parts({ dir, network, brokers, database, env: SETTINGS, onDeath });
+    closing.push(() => parts.stop());
+    await parts.start(options.size);
+    const clientNatsUrl = await parts.natsUrl(CLIENTS);
+    for (const api of parts.apis) await untilReady(api);
+    const servers = [...brokers.nodes, database].map((each) => [each.name, each] as const);
     return {
       network: network.kind,
-      targets: {
-        parts: [...parts.keys(), database.name],
-        brokers: brokers.nodes.map(({ name }) => name),
-        links: [...links.keys()].filter((name) => !routes.includes(name)),
-        routes,
-        leaders: [...leaders, ...consumers],
-        remakable: [timers, snapshotsOf(names), ...workConsumers],
-      },
+      targets: targetsOf({ parts, brokers, database, names }),
       names,
       config,
       database,
       nc,
       clientNatsUrl,
-      apis,
+      apis: parts.apis,
       keys,
       operatorKey,
       deaths,
-      victims: new Map([...parts, ...[...brokers.nodes, database].map((each) => [each.name, each] as const)]),
+      victims: new Map([...parts.victims, ...servers]),
       brokers: brokers.nodes,
-      links,
-      stepDown: (group) => (group === META ? brokers.stepDownMeta() : stepDown(nc, group)),
-      damage: (what) => damage(nc, names, what),
-      redeploy: (how) =>
-        redeploy(
-          [...parts].flatMap(([name, part]) => (name.startsWith('dispatcher') ? [part] : [])),
-          how,
-          () => damage(nc, names, snapshotsOf(names)),
-        ),
-      hasSnapshot: async () => (await snapshots.list()).length > 0,
-      async rollOut(release, signal) {
-        for (const [name, file] of releaseFiles) {
-          if (signal.aborted) return;
-          if ((await readFile(file, 'utf8')) === String(release)) continue;
-          await writeFile(file, String(release));
-          await parts.get(name)?.stop();
-          await parts.get(name)?.start();
-        }
-      },
-      async stop() {
-        // Side by side: each may take its grace time.
-        await Promise.all([...parts.values()].map((part) => part.stop()));
-        await stop();
-      },
+      links: parts.links,
+      ...leversOf({ nc, names, config, brokers, parts }),
+      stop,
     };
   } catch (error) {
     await stop();
     throw error;
   }
+}
+
+function targetsOf(of: { parts: Parts; brokers: Brokers; database: Database; names: Names }): Targets {
+  const { parts, brokers, database, names } = of;
+  const { tasks, timers, history, submissions } = names.streams;
+  const workConsumers = Object.keys(TYPES).map((type) => names.workConsumer(type));
+  const leaders = [META, tasks, timers, history, submissions, `KV_${names.buckets.leaders}`];
+  const routes = brokers.routes.map(({ name }) => name);
+  return {
+    parts: [...parts.victims.keys(), database.name],
+    brokers: brokers.nodes.map(({ name }) => name),
+    links: [...parts.links.keys()].filter((name) => !routes.includes(name)),
+    routes,
+    leaders: [...leaders, ...workConsumers.map((consumer) => `${tasks}.${consumer}`)],
+    remakable: [timers, snapshotsOf(names), ...workConsumers],
+  };
+}
+
+/** What can be done to the stand as a whole. */
+function leversOf(of: {
+  nc: NatsConnection;
+  names: Names;
+  config: Config;
+  brokers: Brokers;
+  parts: Parts;
+}): Pick<Stand, 'stepDown' | 'damage' | 'redeploy' | 'rollOut' | 'hasSnapshot'> {
+  const { nc, names, config, brokers, parts } = of;
+  const snapshots = new SnapshotStore({ nc, names, config });
+  const dispatchers = [...parts.victims].flatMap(([name, part]) =>
+    name.startsWith('dispatcher') ? [part] : [],
+  );
+  return {
+    stepDown: (group) => (group === META ? brokers.stepDownMeta() : stepDown(nc, group)),
+    damage: (what) => damage(nc, names, what),
+    redeploy: (how) => redeploy(dispatchers, how, () => damage(nc, names, snapshotsOf(names))),
+    rollOut: (release, signal) => parts.rollOut(release, signal),
+    hasSnapshot: async () => (await snapshots.list()).length > 0,
+  };
 }
 
 async function prepare(nc: NatsConnection, names: Names, config: Config) {
