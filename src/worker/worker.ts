@@ -181,31 +181,13 @@ class TaskWorker implements Worker {
         WorkerRegistry.open(nc, names),
       );
       const leastAckWaitMs = Math.min(...ackWaits.values());
-      const leases = new LeaseKeeper({
-        slots: total,
-        nats: this.#plan.leaseNats,
-        identity: identityOf(this.#plan, leastAckWaitMs),
-        entrySubject: entrySubject(names, id),
-        leastAckWaitMs,
-        maxBlockedMs: this.#plan.maxBlockedMs,
-        onExpired: (slot) => this.#leaseExpired(slot),
-        logger,
-      });
+      const leases = this.#makeLeases(leastAckWaitMs);
       undo.push(() => leases.stop());
-      const { natsUrl: url } = this.#plan.leaseNats;
-      await patience.waitFor('the connection of the leases', () => leases.start(), {
-        unanswered: () => new TaskledgerError('nats_unreachable', { url, reason: 'no answer' }),
-      });
+      await this.#startLeases(leases, patience);
       const feed = new Feed({ nc, names, active: this.#active });
       undo.push(() => feed.stop());
       feed.start(runnables.keys());
-      const opened = await openSpooling({
-        directory: this.#plan.spoolDir,
-        worker: id,
-        installation: () => patience.waitFor('the log', () => installationOf(nc, names)),
-        onProblem: () => this.#tellProblem(),
-        logger,
-      });
+      const opened = await this.#openSpooling(nc, patience);
       undo.push(() => opened.stop());
       spooling = opened;
       const bench = this.#makeBench({ nc, log, clock, leases, registry, ackWaits, spooling: opened });
@@ -231,6 +213,39 @@ class TaskWorker implements Worker {
           .catch(() => undefined);
       throw error;
     }
+  }
+
+  #makeLeases(leastAckWaitMs: number): LeaseKeeper {
+    const { config, id, total, leaseNats, maxBlockedMs, logger } = this.#plan;
+    return new LeaseKeeper({
+      slots: total,
+      nats: leaseNats,
+      identity: identityOf(this.#plan, leastAckWaitMs),
+      entrySubject: entrySubject(namesOf(config.prefix), id),
+      leastAckWaitMs,
+      maxBlockedMs,
+      onExpired: (slot) => this.#leaseExpired(slot),
+      logger,
+    });
+  }
+
+  async #startLeases(leases: LeaseKeeper, patience: Patience): Promise<void> {
+    const { natsUrl: url } = this.#plan.leaseNats;
+    await patience.waitFor('the connection of the leases', () => leases.start(), {
+      unanswered: () => new TaskledgerError('nats_unreachable', { url, reason: 'no answer' }),
+    });
+  }
+
+  #openSpooling(nc: NatsConnection, patience: Patience): Promise<Spooling> {
+    const { config, id, spoolDir, logger } = this.#plan;
+    const names = namesOf(config.prefix);
+    return openSpooling({
+      directory: spoolDir,
+      worker: id,
+      installation: () => patience.waitFor('the log', () => installationOf(nc, names)),
+      onProblem: () => this.#tellProblem(),
+      logger,
+    });
   }
 
   /** A stop ends it. */
