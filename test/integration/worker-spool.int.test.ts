@@ -116,7 +116,7 @@ test.each(['cut', 'blackhole', 'mute'] as const)(
     expect(aborted).toEqual([]);
     await rig.whenAllAcked();
     await eventually(async () => (await spoolFiles()).length === 0);
-    expect(worker.stats()).toMatchObject({ completed: 1, lost: 0, spooled: 0 });
+    await eventually(() => expect(worker.stats()).toMatchObject({ completed: 1, lost: 0, spooled: 0 }));
   },
 );
 
@@ -143,7 +143,7 @@ test('a worker learns on its return that another has taken over', async () => {
   expect((await rig.event(id, 'COMPLETED')).data.result).toBe('other');
   proxy.pass();
   expect(await lost).toBe('superseded');
-  expect(worker.stats()).toMatchObject({ completed: 0, lost: 1 });
+  await eventually(() => expect(worker.stats()).toMatchObject({ completed: 0, lost: 1 }));
   await eventually(async () => (await spoolFiles()).length === 0);
   await rig.whenAllAcked();
 });
@@ -162,7 +162,7 @@ test('what a killed worker has spooled is told by the next one with the same dir
   expect(completed).toMatchObject({ actor: { id: victim.id }, data: { result: 'waited' } });
   expect(rig.kinds(id)).toEqual(oneAttempt);
   await eventually(async () => (await spoolFiles()).length === 0);
-  expect(heir.stats()).toMatchObject({ inherited: 1, completed: 1, claimed: 0 });
+  await eventually(() => expect(heir.stats()).toMatchObject({ inherited: 1, completed: 1, claimed: 0 }));
   await rig.whenAllAcked();
 });
 
