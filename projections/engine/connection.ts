@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { TaskledgerError } from '../../src/domain/errors.ts';
 import type { Logger } from '../../src/observe/log.ts';
-import { postgresReason } from '../../src/platform/postgres.ts';
+import { areTablesGone, postgresReason } from '../../src/platform/postgres.ts';
 import { Superseded } from './checkpoint.ts';
 import { isAboutEvents } from './transaction.ts';
 
@@ -32,21 +32,27 @@ export class Connection {
   readonly #stopping: AbortSignal;
   readonly #lag: () => number;
   readonly #session: string;
+  readonly #makeTables: (() => Promise<boolean>) | undefined;
   #client: pg.PoolClient | undefined;
   #outage: Outage | undefined;
 
-  /** `schema`: the only one in which tables are looked for; without it, the database's own search path. */
+  /**
+   * `schema`: the only one in which tables are looked for; without it, the database's own search path. `makeTables` is asked
+   * when tables are gone; true when it has made some.
+   */
   constructor(parts: {
     pool: pg.Pool;
     logger: Logger;
     stopping: AbortSignal;
     lag: () => number;
     schema?: string;
+    makeTables?: (() => Promise<boolean>) | undefined;
   }) {
     this.#pool = parts.pool;
     this.#logger = parts.logger;
     this.#stopping = parts.stopping;
     this.#lag = parts.lag;
+    this.#makeTables = parts.makeTables;
     this.#session =
       parts.schema === undefined
         ? SESSION
@@ -59,7 +65,7 @@ export class Connection {
 
   /**
    * Runs `work`, again after every failure that may pass, for ever; `retried` tells it that an earlier try may or may
-   * not have committed. Throws Superseded, what the events are to blame for, and `shutting_down`.
+   * not have committed. Throws Superseded, also when the tables had to be made anew, what the events are to blame for, and `shutting_down`.
    */
   async run<T>(work: (client: pg.PoolClient, retried: boolean) => Promise<T>): Promise<T> {
     for (let tries = 0; ; tries++) {
@@ -71,6 +77,8 @@ export class Connection {
       } catch (error) {
         if (error instanceof Superseded || isAboutEvents(error)) throw error;
         this.close();
+        if (areTablesGone(error) && (await this.#madeTables()))
+          throw new Superseded('the tables were gone and are made anew');
         this.#failed(error);
         await pause(Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** tries), this.#stopping);
       }
@@ -81,6 +89,21 @@ export class Connection {
   close(): void {
     this.#client?.release(true);
     this.#client = undefined;
+  }
+
+  /** Those that cannot be made yet, as their schema is gone too, are tried again with the work. */
+  async #madeTables(): Promise<boolean> {
+    try {
+      if ((await this.#makeTables?.()) !== true) return false;
+    } catch (error) {
+      this.#logger.debug({ error }, 'the tables cannot be made yet');
+      return false;
+    }
+    this.#logger.warn(
+      {},
+      'the tables of the read models were gone; they are made anew, and filled from the log',
+    );
+    return true;
   }
 
   async #connected(): Promise<pg.PoolClient> {

@@ -22,7 +22,8 @@ import { Stretch } from './stretch.ts';
  *   starting -> leading | halted       checkpoints loaded; halted when every projection was stopped by an alarm
  *   leading  -> standby                another projector moved a checkpoint first
  *   leading  -> leading                a new stretch: HISTORY ended, the reader skipped something, the log looks wrong
- *   standby  -> leading                the checkpoints have stood still for a while though the log goes on
+ *   leading  -> standby -> leading     the tables were gone, and are made anew without checkpoints
+ *   standby  -> leading                the checkpoints have stood still for a while though the log goes on, or there are none
  *   halted   -> leading                the log is back
  */
 export type ProjectorMode = 'starting' | 'leading' | 'standby' | 'halted' | 'stopped';
@@ -58,6 +59,8 @@ export interface ProjectorParts {
   /** One connection of it is kept while the projector runs. */
   readonly pool: pg.Pool;
   readonly projections: readonly Projection[];
+  /** Applies the migrations that the database lacks, when it was emptied or replaced meanwhile. */
+  readonly migrate?: () => Promise<{ readonly applied: readonly string[] }>;
   /** Says which day it is, and so what is too old to be kept. */
   readonly clock: Clock;
   readonly logger: Logger;
@@ -100,6 +103,7 @@ class LogProjector implements Projector {
       logger: this.#logger,
       stopping: this.#stopping.signal,
       lag: () => this.#positions.lag(),
+      makeTables: parts.migrate && (async () => (await parts.migrate?.())?.applied.length !== 0),
     });
     this.#committer = new Committer({ connection: this.#connection, logger: this.#logger });
   }
@@ -236,7 +240,7 @@ class LogProjector implements Projector {
     }
   }
 
-  /** Returns when this projector should lead: the checkpoints stand still while the log goes on. */
+  /** Returns when this projector should lead: the checkpoints stand still while the log goes on, or are not there. */
   async #standBy(): Promise<void> {
     const names = this.#parts.projections.map(({ name }) => name).filter((name) => !this.#stopped.has(name));
     let seen = -1;
@@ -244,6 +248,7 @@ class LogProjector implements Projector {
     while (!this.#stopping.signal.aborted) {
       const { lastSeq } = await this.#inspector.state();
       const checkpoints = await this.#connection.run((client) => loadCheckpoints(client, names));
+      if (checkpoints.length < names.length) return;
       this.#positions.load(checkpoints, lastSeq);
       const least = Math.min(...checkpoints.map(({ seq }) => seq));
       const now = performance.now();

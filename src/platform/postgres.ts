@@ -46,9 +46,23 @@ export function closeIdle(pool: pg.Pool): void {
 
 /**
  * SQLSTATE classes that say nothing about the statement's data: connection, transaction state, authorization, missing
- * database, rollback, missing table (migrations), resources, locks, operator (shutdown, timeouts), system, internal.
+ * database, missing schema, rollback, missing table (migrations), resources, locks, operator (shutdown, timeouts), system, internal.
  */
-const NOT_ABOUT_DATA = new Set(['08', '25', '28', '3D', '40', '42', '53', '55', '57', '58', 'F0', 'XX']);
+const NOT_ABOUT_DATA = new Set([
+  '08',
+  '25',
+  '28',
+  '3D',
+  '3F',
+  '40',
+  '42',
+  '53',
+  '55',
+  '57',
+  '58',
+  'F0',
+  'XX',
+]);
 
 /**
  * Whether a failure is due to the values of a statement, so that the same statement would fail again for ever.
@@ -60,6 +74,13 @@ export function isDataError(error: unknown): boolean {
   }
   return error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError;
 }
+
+/** `undefined_table` and `invalid_schema_name`. */
+const NO_TABLES = new Set(['42P01', '3F000']);
+
+/** Whether a table or its schema is not there, as in a database that was emptied or replaced. */
+export const areTablesGone = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError && NO_TABLES.has(error.code ?? '');
 
 /** A short reason for people: what Postgres said, or what the socket did. */
 export function postgresReason(error: unknown): string {

@@ -5,6 +5,7 @@ import { standingOf } from '../../projections/engine/standing.ts';
 import { whenMigrated } from '../../projections/engine/when-migrated.ts';
 import { projections } from '../../projections/projections.ts';
 import { unfinishedTasks } from '../../projections/tasks/unfinished.ts';
+import { migrate } from '../platform/migrate.ts';
 import { createPool } from '../platform/postgres.ts';
 import { type Service, serviceGroup } from '../platform/service.ts';
 import { createNeedsReporter } from '../retention/needs-reporter.ts';
@@ -22,7 +23,12 @@ export function projectorRole({ config, nc, names, logger, clock, told }: Parts)
     'taskledger projector',
   );
   const longPool = createPool({ ...config, databaseTimeoutMs: LONG_WORK_MS }, 'taskledger rebuilder');
-  const projector = createProjector({ ...common, pool, projections: projections(config) });
+  const projector = createProjector({
+    ...common,
+    pool,
+    projections: projections(config),
+    migrate: () => migrate(config.databaseUrl, { logger }),
+  });
   const rebuilder = createRebuilder({ ...common, pool: longPool, projections: () => projections(config) });
   const needs = createNeedsReporter({
     ...common,
