@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { eventually } from '../../test/support/eventually.ts';
 import { given, ingest, lose, queue, TASK_ID } from '../../test/support/life.ts';
 import { memoryLog } from '../../test/support/memory-log.ts';
 import { encodeEvent } from '../domain/codec.ts';
@@ -179,7 +180,7 @@ describe('a long attempt', () => {
   test('announces its task again within the hot window, and settles from there', async () => {
     const { run, kinds } = await setup({
       over: { carryEveryMs: 10 },
-      handler: () => new Promise((resolve) => setTimeout(resolve, 35)),
+      handler: () => eventually(() => kinds().includes('CARRIED')),
     });
     await run();
     const seen = kinds();
