@@ -32,7 +32,7 @@ export class ConsumerMaker {
     for (const { type, version, key } of core.lines) {
       if (this.#made.has(key)) continue;
       this.#made.add(key);
-      const fromSeq = core.workFrom(type, version);
+      const fromSeq = (): number => core.workFrom(type, version);
       ensureWorkConsumer(this.#parts, type, { version, fromSeq }).catch((error: unknown) => {
         this.#failed.add(key);
         logger.error({ type, version, error: String(error) }, 'the work consumer cannot be made');

@@ -146,7 +146,7 @@ export class Reconciler implements Service {
 
   /** From the oldest item that is still work, so that the workers are spared all that was settled long ago. */
   async #makeConsumer({ type, version, oldestSeq }: Suspects): Promise<void> {
-    await ensureWorkConsumer(this.#parts, type, { version, fromSeq: oldestSeq });
+    await ensureWorkConsumer(this.#parts, type, { version, fromSeq: () => oldestSeq });
     this.#parts.logger.warn(
       { type, version, fromSeq: oldestSeq },
       'a work consumer was gone and is made anew',

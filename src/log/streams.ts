@@ -79,7 +79,8 @@ export async function ensureStreams({
 
 /**
  * The consumer that all workers of a type (and version) share: its un-acked deliveries are the leases. Made by whoever
- * comes first. `fromSeq`: for one that is made anew, the first event that is still work.
+ * comes first. `fromSeq`: for one that is made anew, the first event that is still work at that moment; it is asked
+ * before every try.
  */
 export async function ensureWorkConsumer(
   {
@@ -89,31 +90,31 @@ export async function ensureWorkConsumer(
     patience = new Patience({ forMs: CONSUMER_WITHIN_MS }),
   }: Omit<StreamParts, 'logger' | 'config'> & { readonly config: Pick<Config, 'ackWaitMs'> },
   type: string,
-  { version, fromSeq }: { readonly version?: number; readonly fromSeq?: number } = {},
+  { version, fromSeq }: { readonly version?: number; readonly fromSeq?: () => number } = {},
 ): Promise<void> {
   const jsm = await jetstreamManager(nc, { checkAPI: false });
+  const consumer = names.workConsumer(type, version);
   const wanted: Partial<ConsumerConfig> = {
-    durable_name: names.workConsumer(type, version),
+    durable_name: consumer,
     description: `Work items of type ${type}, leased to one worker at a time`,
     filter_subject: names.work(type, version),
     ack_policy: AckPolicy.Explicit,
     ack_wait: nanos(config.ackWaitMs),
-    ...(fromSeq === undefined
-      ? { deliver_policy: DeliverPolicy.All }
-      : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: fromSeq }),
     max_deliver: -1,
     max_ack_pending: -1,
     max_waiting: 4_096,
   };
-  const { deliver_policy: _policy, opt_start_seq: _start, ...changeable } = wanted;
-  const consumer = names.workConsumer(type, version);
+  const begin = (): Partial<ConsumerConfig> =>
+    fromSeq === undefined
+      ? { deliver_policy: DeliverPolicy.All }
+      : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: fromSeq() };
   const ensure = async (): Promise<void> => {
     try {
-      await jsm.consumers.add(names.streams.tasks, wanted);
+      await jsm.consumers.add(names.streams.tasks, { ...wanted, ...begin() });
     } catch (error) {
       if (!isRefusal(error, 'consumer_exists')) throw error;
       // Where it began is its own; the client merges what is given here with what the consumer has.
-      await jsm.consumers.update(names.streams.tasks, consumer, changeable);
+      await jsm.consumers.update(names.streams.tasks, consumer, wanted);
     }
   };
   await patience.waitFor(`consumer ${consumer}`, () => orUnavailable(ensure));

@@ -31,8 +31,7 @@ export function createNeedsReporter(parts: NeedsReporterParts): Service & { runO
     ),
   );
 
-  /** False when there was nothing to say. */
-  async function runOnce(): Promise<boolean> {
+  async function report(): Promise<boolean> {
     // The position first: a task that begins after it is needed because of the position.
     const position = parts.position();
     if (position === undefined) return false;
@@ -42,6 +41,14 @@ export function createNeedsReporter(parts: NeedsReporterParts): Service & { runO
     const logId = new Date(created).toISOString();
     await mirror.put('needs', { kind: 'needs', logId, position, oldest, quietest, at: clock.now() });
     return true;
+  }
+
+  let reporting: Promise<unknown> = Promise.resolve();
+  /** False when there was nothing to say. One after the other: what was read first must not be written last. */
+  function runOnce(): Promise<boolean> {
+    const mine = reporting.then(report);
+    reporting = mine.catch(() => undefined);
+    return mine;
   }
 
   return {

@@ -58,7 +58,7 @@ export async function ensureConsumers(
         actual === undefined ? await workFrom(nc, names.workFrom(config.dispatchGroup), line) : undefined;
       await ensureWorkConsumer({ nc, names, config, patience }, type, {
         version,
-        ...(fromSeq === undefined ? {} : { fromSeq }),
+        ...(fromSeq === undefined ? {} : { fromSeq: () => fromSeq }),
       });
       actual = (await found(line)) ?? config.ackWaitMs;
     }

@@ -1,8 +1,10 @@
 import { jetstreamManager } from '@nats-io/jetstream';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createDispatcher, type Dispatcher } from '../../src/dispatch/dispatcher.ts';
+import { ensureWorkConsumer } from '../../src/log/streams.ts';
 import { createLogger } from '../../src/observe/log.ts';
 import { eventually } from '../support/eventually.ts';
+import { hardOfHearing } from '../support/hard-of-hearing.ts';
 import { openWorkerRig, TYPE, type WorkerRig } from '../support/worker-rig.ts';
 
 const SETTLED = 60;
@@ -100,4 +102,14 @@ it('without a dispatcher that could say where work begins, what is settled is de
   await rig.whenAllAcked();
   expect(ran.toSorted()).toEqual(ids.toSorted());
   expect(await delivered()).toBe(SETTLED + WAITING);
+});
+
+it('a consumer begins where work begins when it is made, not where it began at the first try', async () => {
+  const { nc, names, config } = rig.world;
+  const deaf = hardOfHearing(nc, '$JS.API.CONSUMER.CREATE.');
+  const begins = [1, 42];
+  await ensureWorkConsumer({ nc: deaf, names, config }, 'other', { fromSeq: () => begins.shift() ?? 99 });
+  const jsm = await jetstreamManager(nc);
+  const made = await jsm.consumers.info(names.streams.tasks, names.workConsumer('other'));
+  expect(made.config.opt_start_seq).toBe(42);
 });
