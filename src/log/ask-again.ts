@@ -6,7 +6,7 @@ const EVERY_MS = 1_000;
  * again every second, because a request that reaches servers in an election is dropped without a word, and one that
  * reaches them a moment later is answered at once. How long is waited in all is for the question itself to say.
  */
-export function askAgain<T>(ask: () => Promise<T>, everyMs = EVERY_MS): Promise<T> {
+export function askAgain<T>(ask: () => Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const end = (finish: () => void): void => {
       clearInterval(timer);
@@ -18,7 +18,7 @@ export function askAgain<T>(ask: () => Promise<T>, everyMs = EVERY_MS): Promise<
         (error: unknown) => end(() => reject(error)),
       );
     };
-    const timer = setInterval(once, everyMs);
+    const timer = setInterval(once, EVERY_MS);
     once();
   });
 }

@@ -1,9 +1,7 @@
 import { JetStreamApiError } from '@nats-io/jetstream';
 import { TaskledgerError } from '../domain/errors.ts';
+import { isRefusal } from './refusal.ts';
 
-/** More than one replica on a server that is in no cluster. */
-const REPLICAS_NOT_SUPPORTED = 10_074;
-const NO_SUITABLE_PEERS = 10_005;
 /**
  * What the server says when all servers that its cluster has met are too few. Those that are away count, because copies can
  * be placed on them. When one is passed over, as it is full, another reason follows, and that may pass.
@@ -34,8 +32,8 @@ export class CopiesJudge {
   /** `config_invalid`, or `log_unavailable` while the cluster may be forming; undefined when it is about something else. */
   judge(cause: unknown): TaskledgerError | undefined {
     if (!(cause instanceof JetStreamApiError)) return undefined;
-    if (cause.code === REPLICAS_NOT_SUPPORTED) return this.#invalid(cause.message, cause);
-    if (cause.code !== NO_SUITABLE_PEERS || cause.message !== TOO_FEW) {
+    if (isRefusal(cause, 'replicas_not_supported')) return this.#invalid(cause.message, cause);
+    if (!isRefusal(cause, 'no_suitable_peers') || cause.message !== TOO_FEW) {
       this.#since = undefined;
       return undefined;
     }

@@ -1,4 +1,5 @@
 import type { Msg } from '@nats-io/transport-node';
+import { REFUSALS } from './refusal.ts';
 
 /** A stream's answer to a message. */
 export type PubAck =
@@ -14,12 +15,10 @@ export type PubAck =
   /** No stream listens on the subject now: none was made, or its leader is being elected. */
   | { readonly kind: 'no_responders'; readonly description: string };
 
-/** Another write to the same key is not yet applied (replicated streams): gone in a moment. */
-export const KEY_IN_FLIGHT = 10_164;
 /** Statuses: unavailable, too many requests. */
 const PASSING_STATUSES = new Set([503, 429]);
 /** Those of other statuses that pass too: not assigned, not the leader, no memory, a Raft error, no storage. */
-const PASSING_CODES = new Set([KEY_IN_FLIGHT, 10_007, 10_009, 10_028, 10_041, 10_047]);
+const PASSING_CODES = new Set<number>([REFUSALS.key_in_flight, 10_007, 10_009, 10_028, 10_041, 10_047]);
 
 interface AckBody {
   readonly stream?: string;

@@ -3,7 +3,8 @@ import { TaskledgerError } from '../domain/errors.ts';
 import type { Logger } from '../observe/log.ts';
 import type { Config } from '../platform/config.ts';
 import { Inbox } from './inbox.ts';
-import { KEY_IN_FLIGHT, type PubAck, parsePubAck } from './pub-ack.ts';
+import { type PubAck, parsePubAck } from './pub-ack.ts';
+import { REFUSALS } from './refusal.ts';
 import { Unconfirmed } from './unconfirmed.ts';
 
 export type PublisherConfig = Pick<Config, 'appendInFlight' | 'appendTimeoutMs' | 'appendRetries'>;
@@ -193,7 +194,7 @@ export class Publisher {
   #again(entry: Pending, refusal: Exclude<PubAck, { kind: 'stored' }>): void {
     // An answer to an earlier try, while a later one is already scheduled.
     if (entry.lostAt === Number.POSITIVE_INFINITY) return;
-    const surelyNotStored = refusal.kind === 'no_responders' || refusal.code === KEY_IN_FLIGHT;
+    const surelyNotStored = refusal.kind === 'no_responders' || refusal.code === REFUSALS.key_in_flight;
     if (!surelyNotStored) entry.unknown += 1;
     this.#missed(entry, refusal.description);
     const backoffMs = Math.min(MAX_BACKOFF_MS, 2 ** Math.min(entry.refusals, 10));

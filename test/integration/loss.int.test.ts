@@ -12,6 +12,7 @@ import { silentLogger } from '../../src/observe/log.ts';
 import { migrate } from '../../src/platform/migrate.ts';
 import { createPool } from '../../src/platform/postgres.ts';
 import { eventually } from '../support/eventually.ts';
+import { gate } from '../support/gate.ts';
 import { openModelDatabase, recordingLogger } from '../support/read-models.ts';
 import { testNamespace, testNatsUrl } from '../support/servers.ts';
 import { openTaskWorld, type TaskWorld, TYPE } from '../support/task-world.ts';
@@ -75,10 +76,7 @@ test('with every consumer, snapshot, timer and lease lost while tasks are under 
   await start(createRebuilder({ ...wired, pool: longPool, projections: models }));
   const dispatch = () => start(createDispatcher({ ...wired, ...own }));
   const dispatcher = await dispatch();
-  let release = (): void => {};
-  const lost = new Promise<void>((resolve) => {
-    release = resolve;
-  });
+  const lost = gate();
   let begun = 0;
   await start(
     createWorker({
@@ -91,7 +89,7 @@ test('with every consumer, snapshot, timer and lease lost while tasks are under 
         async [TYPE]({ attempt }) {
           begun += 1;
           if (attempt === 1 && begun % 3 === 0) throw new Error('again');
-          if (begun > 20) await lost;
+          if (begun > 20) await lost.opened;
           return null;
         },
       },
@@ -114,7 +112,7 @@ test('with every consumer, snapshot, timer and lease lost while tasks are under 
   await dispatcher.stop();
   await jsm.streams.delete(`OBJ_${names.snapshots}`).catch(() => false);
   await dispatch();
-  release();
+  lost.open();
 
   await eventually(() => ids.every((id) => world.kindsOf(id).at(-1) === 'COMPLETED'), { timeoutMs: 60_000 });
   for (const id of ids) expect(world.kindsOf(id).filter((kind) => kind === 'COMPLETED')).toHaveLength(1);

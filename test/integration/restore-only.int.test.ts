@@ -11,6 +11,7 @@ import { silentLogger } from '../../src/observe/log.ts';
 import { openRegistry } from '../../src/registry/registry.ts';
 import { cli } from '../support/command-line.ts';
 import { eventually } from '../support/eventually.ts';
+import { gate } from '../support/gate.ts';
 import { testNamespace, testNatsUrl } from '../support/servers.ts';
 import { openTaskWorld, TYPE } from '../support/task-world.ts';
 
@@ -70,11 +71,8 @@ test('buckets that are lost while tasks run are restored alone, and the processe
   const own = await world.connect();
   await start(own.clock);
   await start(createDispatcher({ names, config, logger: silentLogger, ...own }));
-  let release = (): void => {};
-  const restored = new Promise<void>((resolve) => {
-    release = resolve;
-  });
-  const handler = () => restored.then(() => null);
+  const restored = gate();
+  const handler = () => restored.opened.then(() => null);
   await start(
     createWorker({
       nats: testNatsUrl(),
@@ -102,7 +100,7 @@ test('buckets that are lost while tasks run are restored alone, and the processe
   });
   const { steps } = await restoreOnly('tenants', 'types', 'keys', 'controls');
   expect(steps).toHaveLength(4);
-  release();
+  restored.open();
 
   await eventually(() => ids.every((id) => world.kindsOf(id).at(-1) === 'COMPLETED'), WITHIN);
   for (const id of ids) expect(world.kindsOf(id).filter((kind) => kind === 'COMPLETED')).toHaveLength(1);
